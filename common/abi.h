@@ -518,6 +518,7 @@ struct pacer_bans {
 	 * looked at if the policy has PACER_SOURCES_BANNED.
 	 */
 	__u8 len4[PACER_BAN_LENGTHS], len6[PACER_BAN_LENGTHS];
+	__u32 begun; /* when it began, empty, for tools: of two tables in one place another */
 };
 
 /* The table of flows that are known (flow.h), in lines of the table. */

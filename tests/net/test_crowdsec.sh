@@ -352,6 +352,37 @@ no_room()
 	all_down
 }
 
+# Its table was emptied by two changes between two questions, and has the room that it had.
+another_table()
+{
+	settings "update_frequency: 2s"
+	wide
+	sed 's/bans: 64/bans: 128/' "$work/wide.yaml" >"$work/other.yaml"
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip 10.77.0.12 600000"
+	bouncer_up
+	until_banned "10.77.0.11 10.77.0.12"
+	pacer ban s0 del 10.77.0.12 >/dev/null
+	apply wide # which is the same table: what was lifted by hand stays so
+	more_by ok 2 || fail "it asks no more: $(cat "$work/said")"
+	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	more_by ok 1 || fail "it asks no more: $(cat "$work/said")"
+	apply other
+	apply wide
+	banned "" || fail "banned are $(pacer ban s0 list)"
+	until_true 5 banned "10.77.0.11 10.77.0.12" || fail "banned are $(pacer ban s0 list)"
+	all_down
+}
+
+# more_by MODE N: it asks N times more.
+more_by()
+{
+	local before
+
+	before=$(asked "$1")
+	until_true 10 more_than "$1" $((before + $2 - 1))
+}
+
 # By hand as many lengths are banned as there may be: those of another are left out, and the others not.
 no_length()
 {
@@ -480,6 +511,7 @@ try comes_and_goes
 try bouncer_restarted
 try odd_ones
 try no_room
+try another_table
 try no_length
 try many
 try once

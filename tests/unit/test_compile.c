@@ -1309,6 +1309,28 @@ static void test_bans(void **unused)
 	assert_true(!rule->ban_grow && !rule->ban_forget_ns);
 }
 
+/* A table that begins anew, in the place of the one before or not, can be told from that. */
+static void test_a_table_of_bans_began(void **unused)
+{
+	static const struct {
+		const char *bans;
+		bool anew;
+	} rows[] = {{"bans: 64", true}, {"bans: 64", false}, {"bans: 128", true},
+		    {"bans: 64", true}, {"bans: 64", false}, {"clock: exact", true},
+		    {"bans: 64", true}};
+	uint32_t before = 0;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const char *text = rule_of(rows[i].bans, WIN);
+
+		assert_int_equal(i ? apply(text) : load(text), 0);
+		assert_int_equal(now.bin.bans.begun != before, rows[i].anew);
+		before = now.bin.bans.begun;
+		host.now_ns += SECOND / 1000;
+	}
+}
+
 /*
  * Raised to more than its narrow records count to, a limit gets wide ones, and they stay when it is
  * lowered. That is another shape: until its window has passed, the old value holds, too.
@@ -2979,6 +3001,7 @@ int main(void)
 	    TEST(test_widths),
 	    TEST(test_plain),
 	    TEST(test_bans),
+	    TEST(test_a_table_of_bans_began),
 	    TEST(test_regions),
 	    TEST(test_raised_beyond_narrow),
 	    TEST(test_ceiling),

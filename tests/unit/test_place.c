@@ -97,6 +97,14 @@ size_t bans_room(const struct attached *a)
 	return table;
 }
 
+static uint32_t begun;
+
+uint32_t bans_begun(const struct attached *a)
+{
+	(void)a;
+	return begun;
+}
+
 int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	      struct bans_done *done, struct policy_error *error)
 {
@@ -251,6 +259,20 @@ static void test_another_table(void **unused)
 	n_banned = 0;
 	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
 	has(KEYS("192.0.2.1", "192.0.2.2"), 1100 * S);
+}
+
+/* So is one of the same size, that came after another one. */
+static void test_a_table_that_began_anew(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	begun++;
+	n_banned = 0;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	has(KEYS("192.0.2.1", "192.0.2.2"), 1100 * S);
+	banned[find("192.0.2.1")] = banned[--n_banned]; /* by hand */
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	has(KEYS("192.0.2.2"), 1100 * S);
 }
 
 /*
@@ -452,6 +474,7 @@ int main(void)
 	    CASE(test_no_room),
 	    CASE(test_wrong_length),
 	    CASE(test_another_table),
+	    CASE(test_a_table_that_began_anew),
 	    CASE(test_lifted_by_hand),
 	    CASE(test_wrong_lengths),
 	    CASE(test_wrong_family),

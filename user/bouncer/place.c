@@ -231,8 +231,9 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 	size_t room = bans_room(a);
 	int result;
 
-	place->again |= place->room && place->room != room;
+	place->again |= place->room && (place->room != room || place->begun != bans_begun(a));
 	place->room = room;
+	place->begun = bans_begun(a);
 	if (decisions_change(&place->has, is, now_ns, SLACK_NS, &lifts, &add)) {
 		free_pieces(is);
 		return policy_fail(error, 0, "%s: no memory", a->ifname);

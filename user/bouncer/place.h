@@ -23,7 +23,8 @@ struct place {
 	struct ban_pieces has; /* what it took, or may have taken */
 	struct ban_pieces may; /* what it took before, and was left out since */
 	bool again;	       /* it could not be told, or has another table: tell it all */
-	size_t room;	       /* of its table */
+	size_t room;	       /* of its table, */
+	uint32_t begun;	       /* and when that began */
 	size_t no_room;	       /* for so many, as was said last */
 	/* By family, IPv6 second, and length: it was said that the pacer bans none such. */
 	bool refused[2][129];

@@ -74,7 +74,8 @@ static bool nothing_stays(const char *key)
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
 {
 	const struct pacer_bans *table = &a->copy[copies_in_force(a)].policy.bans;
-	bool moved = items->table.base != table->base || items->table.sets != table->sets;
+	bool moved = items->table.base != table->base || items->table.sets != table->sets ||
+		     items->table.begun != table->begun;
 
 	items->table = *table;
 	items->bans = fleet_bans_of(policy);

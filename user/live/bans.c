@@ -27,6 +27,11 @@ size_t bans_room(const struct attached *a)
 	return (size_t)table_of(a)->sets * PACER_BAN_WAYS;
 }
 
+uint32_t bans_begun(const struct attached *a)
+{
+	return table_of(a)->begun;
+}
+
 /* Makes a packet that has the key. */
 static struct pacer_packet packet_of(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS])
 {

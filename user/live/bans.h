@@ -79,5 +79,7 @@ int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish,
 
 /* The entries of the table of bans; 0 if there is none. */
 size_t bans_room(const struct attached *a);
+/* When it began: another table, which was empty then, has another number. */
+uint32_t bans_begun(const struct attached *a);
 
 #endif

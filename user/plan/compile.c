@@ -415,6 +415,9 @@ static int may_rotate(const struct compile_previous *previous, const struct comp
 			   (until_ns + host->resolution_ns - now_ns) / 1e9 + 0.1);
 }
 
+/* In 66 us no two changes are; the number comes again after 78 hours. */
+#define BEGUN_SHIFT 16
+
 int compile_policy(const struct policy *policy, const struct compile_previous *previous,
 		   const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		   struct policy_error *error)
@@ -446,6 +449,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;
+	if (plan->bans == PLAN_NEW)
+		bin->bans.begun = (uint32_t)(host->now_ns >> BEGUN_SHIFT);
 	number_counters(policy, previous, bin);
 	number_sets(policy, previous, bin);
 	if (resting_keep(policy, &change, bin, plan, error))
