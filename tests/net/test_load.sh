@@ -308,6 +308,37 @@ too_much()
 	refused 2 'withstand.yaml:2: .* buckets would be needed' pacer load s0 -c "$work/withstand.yaml" --restore "$work/state"
 }
 
+# An interface that has two names is one: the kernel finds it by either, and what is kept under names would not be
+# found. So the verbs want its own name; nor does the other get round what load refuses.
+another_name()
+{
+	local says='alt0: is another name of s0: write that' verb
+
+	limit ten 10
+	in_server ip link property add dev s0 altname alt0
+	refused 1 "^xdp-pacer: $says$" pacer load alt0 -c "$work/ten.yaml" || return
+	refused 1 "$says; nothing is changed on s0" pacer load s0 alt0 -c "$work/ten.yaml" --shared || return
+	equal "$(what_is_on s0)" "{}" "program on s0" || return
+	load ten
+	for verb in status stats show upgrade unload "top --once" "apply -c $work/ten.yaml" \
+		"serve -c $work/ten.yaml --state $work/state"; do
+		# shellcheck disable=SC2086 # words
+		refused 1 "^xdp-pacer: $says$" pacer $verb alt0 || return
+	done
+	! pacer export --textfile - alt0 >/dev/null 2>"$work/err" || fail "export says all is well" || return
+	equal "$(cat "$work/err")" "xdp-pacer: $says" "what export says" || return
+	refused 1 "$says; nothing is changed on s0" pacer apply s0 alt0 -c "$work/ten.yaml" || return
+	equal "$(status .serial)" 1 "serial" || return
+	in_server ip tuntap add dev tells0 mode tun pi
+	in_server ip link set tells0 up
+	in_server ip link property add dev tells0 altname alt1
+	refused 1 'tells0: who writes to this tun may begin its packets with VLAN tags' \
+		pacer load tells0 -c "$work/ten.yaml" --mode skb || return
+	refused 1 'alt1: is another name of tells0: write that' pacer load alt1 -c "$work/ten.yaml" --mode skb || return
+	in_server ip link del tells0
+	in_server ip link property del dev s0 altname alt0
+}
+
 words()
 {
 	limit ten 10
@@ -334,5 +365,6 @@ check load-replace-at-once replace_at_once
 check load-strangers strangers
 check load-pins pins
 check load-too-much too_much
+check load-another-name another_name
 check load-words words
 finish

@@ -313,6 +313,10 @@ unknown()
 	equal "$(status .serial)" 1 serial
 	arrive "0" n=20
 	received "5 5"
+	in_server ip link property add dev t1 altname alt1
+	pool bad "t1, alt1" # one, which would get twice what it takes
+	refused 1 's0: pool scrub: alt1: is another name of t1: write that' pacer apply s0 -c "$work/bad.yaml"
+	in_server ip link property del dev t1 altname alt1
 	pool bad "cpu:60"
 	refused 1 's0: pool scrub: cpu:60: there is no such CPU' pacer apply s0 -c "$work/bad.yaml"
 	in_server ip link set t2 down

@@ -253,7 +253,7 @@ written_and_on()
 
 	limit five 5
 	load five
-	for n in 2 3; do # to look, and to detach
+	for n in 3 4; do # to look, and to detach
 		rm -f "$(file)"
 		faulty fsync:socket "$n" "$eperm" save s0 "$(file)" --and-unload || return
 		equal "$code $failed" "1 true" "socket $n: exit code, failed" || return

@@ -33,7 +33,7 @@ static struct {
 
 /* Beside lo: that are there, and in the list. */
 static struct {
-	bool other, in_list, no_list, no_socket, other_unseen;
+	bool other, in_list, no_list, no_socket, other_unseen, renamed;
 } net;
 static int goes;    /* errno of looking for lo once it was looked at; 0: it stays */
 static bool is_off; /* it has gone so */
@@ -46,6 +46,11 @@ unsigned int if_nametoindex(const char *name)
 		return is_off ? 0 : 1;
 	errno = net.no_socket ? EMFILE : ENODEV;
 	return net.other && !strcmp(name, "other") ? 2 : 0;
+}
+
+char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
+{
+	return strcpy(name, net.renamed ? "renamed" : index == 1 ? "lo" : "other");
 }
 
 struct if_nameindex *if_nameindex(void)
@@ -784,6 +789,19 @@ static void test_watch_of_all(void **unused)
 	assert_int_equal(open_files(), files);
 }
 
+/* By another name of it nothing that goes by names would be found. */
+static void test_not_by_an_altname(void **unused)
+{
+	struct attached a;
+
+	(void)unused;
+	net.renamed = true;
+	assert_int_equal(attached_find("lo", &a, &error), -1);
+	assert_string_equal(error.text, "lo: is another name of renamed: write that");
+	assert_int_equal(attached_any("lo", &error), -1);
+	net.renamed = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -799,6 +817,7 @@ int main(void)
 	    cmocka_unit_test(test_shadow_lost_or_unread),
 	    cmocka_unit_test(test_watch_of_some),
 	    cmocka_unit_test(test_watch_of_all),
+	    cmocka_unit_test(test_not_by_an_altname),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,14 +27,21 @@ static uint32_t device[PLACES]; /* 0: none */
 static struct bpf_cpumap_val cpu[POSSIBLE_CPUS];
 static uint32_t leases, cpus_put;
 static int fails, possible_cpus; /* the map of which a write fails; 0: none */
-static bool down, no_socket;
+static bool down, no_socket, other_name;
 
 static struct policy_error error;
 static const struct target_maps maps = {DEVICES, CPUS, LEASES, 3};
 
 unsigned int if_nametoindex(const char *name)
 {
+	errno = ENODEV;
 	return strcmp(name, "eth1") ? 0 : INDEX;
+}
+
+char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
+{
+	assert_int_equal(index, INDEX);
+	return strcpy(name, other_name ? "eth0" : "eth1");
 }
 
 int socket(int domain, int type, int protocol)
@@ -116,7 +123,7 @@ static int begin(void **unused)
 	leases = cpus_put = 0;
 	fails = 0;
 	possible_cpus = POSSIBLE_CPUS;
-	down = no_socket = false;
+	down = no_socket = other_name = false;
 	return 0;
 }
 
@@ -217,6 +224,19 @@ static void test_one_that_cannot_be_had(void **unused)
 	}
 }
 
+/* One by two names would get twice what it takes. */
+static void test_one_by_another_name(void **unused)
+{
+	struct plan *plan = plan_of(PACER_TARGET_INTERFACE, "eth1", 0);
+
+	(void)unused;
+	other_name = true;
+	assert_int_equal(targets_put(&maps, 1, plan, &error), -1);
+	assert_string_equal(error.text, "pool spare: eth1: is another name of eth0: write that");
+	assert_string_equal(targets_lack(&plan->pool[0].target[0]),
+			    "it is another name of an interface");
+}
+
 /* How many CPUs there are cannot be read: no lease is left as it was in silence. */
 static void test_leases_of_unknown_cpus(void **unused)
 {
@@ -232,9 +252,8 @@ static void test_leases_of_unknown_cpus(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_interfaces_of_a_copy),
-	    CASE(test_a_cpu_keeps_its_queue),
-	    CASE(test_one_that_cannot_be_had),
+	    CASE(test_interfaces_of_a_copy),   CASE(test_a_cpu_keeps_its_queue),
+	    CASE(test_one_that_cannot_be_had), CASE(test_one_by_another_name),
 	    CASE(test_leases_of_unknown_cpus),
 	};
 

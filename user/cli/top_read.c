@@ -4,14 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "live/device.h"
 #include "live/shadow_reading.h"
+
+/* 0: there is none of that name. */
+static unsigned int index_of(const char *ifname)
+{
+	struct policy_error unused;
+	int index = device_index(ifname, &unused);
+
+	return index > 0 ? (unsigned int)index : 0;
+}
 
 static int watch_name(struct top_reader *r, const char *ifname, struct policy_error *error)
 {
 	char *names[1] = {r->ifname};
 
 	snprintf(r->ifname, sizeof(r->ifname), "%s", ifname);
-	r->ifindex = if_nametoindex(ifname);
+	r->ifindex = index_of(ifname);
 	return watch_begin(&r->watch, names, 1) ? policy_fail(error, POLICY_NO_MEMORY, "no memory")
 						: 0;
 }
@@ -28,7 +38,7 @@ static int follow_name(struct top_reader *r, struct policy_error *error)
 	char ifname[IF_NAMESIZE];
 
 	if (!r->ifindex || !if_indextoname(r->ifindex, ifname)) {
-		r->ifindex = if_nametoindex(r->ifname);
+		r->ifindex = index_of(r->ifname);
 		return 0;
 	}
 	if (!strcmp(ifname, r->ifname))

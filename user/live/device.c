@@ -16,17 +16,26 @@
 
 #include "live/links.h"
 
-int device_index(const char *ifname, struct policy_error *error)
+/* errno says why. */
+static int not_found(const char *ifname, struct policy_error *error)
 {
-	int index = if_nametoindex(ifname);
-
-	if (!index && errno != ENODEV)
-		return policy_fail(error, 0, "%s: the interface cannot be looked for: %s", ifname,
-				   strerror(errno));
-	if (!index)
+	if (errno == ENODEV || errno == ENXIO)
 		return policy_fail(error, 0, "%s: there is no such interface here: see `ip link`",
 				   ifname);
-	return index;
+	return policy_fail(error, 0, "%s: the interface cannot be looked for: %s", ifname,
+			   strerror(errno));
+}
+
+int device_index(const char *ifname, struct policy_error *error)
+{
+	unsigned int index = if_nametoindex(ifname);
+	char own[IF_NAMESIZE];
+
+	if (!index || !if_indextoname(index, own))
+		return not_found(ifname, error);
+	if (strcmp(own, ifname) != 0)
+		return policy_fail(error, 0, "%s: is another name of %s: write that", ifname, own);
+	return (int)index;
 }
 
 int device_is_up(const char *ifname, struct policy_error *error)

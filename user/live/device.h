@@ -9,7 +9,10 @@
 
 #include "config/policy.h"
 
-/* Its index. */
+/*
+ * Its index, by its own name. Another that it has (an altname, as `ip link property` and udev give)
+ * is refused: by that what is kept under names would not be found, and one would count as two.
+ */
 int device_index(const char *ifname, struct policy_error *error);
 /* 0: it is up. */
 int device_is_up(const char *ifname, struct policy_error *error);

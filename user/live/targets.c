@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "live/device.h"
+
 /* At most this many packets wait for a CPU. */
 #define QUEUE_PACKETS 2048
 
@@ -38,13 +40,21 @@ static bool is_down(const char *ifname)
 	return down;
 }
 
+static const char *interface_lacks(const char *ifname)
+{
+	struct policy_error unused;
+
+	if (device_index(ifname, &unused) >= 0)
+		return is_down(ifname) ? "the interface is down" : NULL;
+	return if_nametoindex(ifname) ? "it is another name of an interface"
+				      : "there is no such interface";
+}
+
 const char *targets_lack(const struct policy_target *target)
 {
 	switch (target->kind) {
 	case PACER_TARGET_INTERFACE:
-		return !if_nametoindex(target->name) ? "there is no such interface"
-		       : is_down(target->name)	     ? "the interface is down"
-						     : NULL;
+		return interface_lacks(target->name);
 	case PACER_TARGET_CPU:
 		return (int)target->number >= libbpf_num_possible_cpus() ? "there is no such CPU"
 									 : NULL;
@@ -57,10 +67,11 @@ const char *targets_lack(const struct policy_target *target)
 static int put_interface(const struct target_maps *maps, uint32_t index,
 			 const struct plan_pool *pool, size_t k, struct policy_error *error)
 {
-	uint32_t ifindex = if_nametoindex(pool->target[k].name);
+	struct policy_error why = {0};
+	int ifindex = device_index(pool->target[k].name, &why);
 
-	if (!ifindex)
-		return fail(error, pool, k, "there is no such interface here: see `ip link`", "");
+	if (ifindex < 0)
+		return policy_fail(error, 0, "pool %s: %.300s", pool->name, why.text);
 	if (is_down(pool->target[k].name))
 		return fail(error, pool, k, "the interface is down: `ip link set` it up first", "");
 	if (bpf_map_update_elem(maps->devices_fd, &index, &ifindex, BPF_ANY))
