@@ -245,10 +245,12 @@ of_changes()
 	follow
 	pacer set s0 udp.limits[0].packets=20 >/dev/null
 	pacer ban s0 add 192.0.2.1 --for 1h >/dev/null
-	pacer rotate s0 >/dev/null
-	soon 'any(.[]; .what == "rotate s0")'
+	pacer ban s0 --for 2h add 192.0.2.2 >/dev/null # as it was typed, wherever options stand
+	pacer rotate --json s0 >/dev/null
+	soon 'any(.[]; .what == "rotate --json s0")'
 	equal "$(told '[.[] | select(.event == "change" and (.what | test("192.0.2.99") | not)) | [.what, .who, .pid > 1]]')" \
-		'[["set s0 udp.limits[0].packets=20","root",true],["ban s0 add 192.0.2.1 --for 1h","root",true],["rotate s0","root",true]]' \
+		'[["set s0 udp.limits[0].packets=20","root",true],["ban s0 add 192.0.2.1 --for 1h","root",true],'\
+'["ban s0 --for 2h add 192.0.2.2","root",true],["rotate --json s0","root",true]]' \
 		"changes"
 	unfollow
 	off

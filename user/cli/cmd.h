@@ -116,8 +116,9 @@ int complete(const char *shell);
 
 /* --- what is said (say.c) ------------------------------------------------------------------- */
 
-/* Names the verb, for messages about its result, and the command, for notes of what was done, as
- * its arguments. Call it before anything is printed.
+/*
+ * Names the verb, for messages about its result, and the command, for notes of what was done: its
+ * text is kept, as reading the options moves the arguments. Call it before anything is printed.
  */
 void say_begin(const char *verb, char *const *arguments);
 /* "xdp-pacer: ..." on stderr. It is one line, whatever characters the names in it have. */

@@ -17,7 +17,7 @@
 #define LINE_MAX_BYTES 8192 /* room for two paths */
 
 static const char *at_work = "";
-static char *const *command; /* its arguments, to a NULL */
+static char command[PACER_SAID_TEXT]; /* the verb with its arguments, as they were given */
 static bool changed;
 static bool no_memory;	 /* ... for a part of the result */
 static bool failed;	 /* to read one, which was said */
@@ -87,8 +87,12 @@ static void *json_malloc(size_t size)
 
 void say_begin(const char *verb, char *const *arguments)
 {
+	size_t n = 0;
+
 	at_work = verb;
-	command = arguments;
+	*command = 0;
+	for (int i = 0; arguments[i] && n < sizeof(command); i++)
+		n += snprintf(command + n, sizeof(command) - n, "%s%s", i ? " " : "", arguments[i]);
 	json_set_alloc_funcs(json_malloc, free);
 }
 
@@ -118,14 +122,10 @@ void change_made(void)
 
 void change_noted(struct attached *a)
 {
-	char text[PACER_SAID_TEXT], line[PACER_SAID_TEXT];
-	size_t n = 0;
+	char line[PACER_SAID_TEXT];
 
 	change_made();
-	*text = 0;
-	for (int i = 0; command && command[i] && n < sizeof(text); i++)
-		n += snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "", command[i]);
-	notes_say(a, NOTE_CHANGE, text_escape(text, line, sizeof(line)));
+	notes_say(a, NOTE_CHANGE, text_escape(command, line, sizeof(line)));
 }
 
 void joined_noted(const struct attached *a)
