@@ -10,6 +10,7 @@ The terminal is emulated by pyte. A step is a line:
     gone REGEX          until no line does
     type TEXT           with \\e, \\t, \\r as escapes
     resize ROWS COLUMNS
+    size ROWS COLUMNS   as above, without that it is looked at: of more than pyte has time for
     signal NAME         to the command
     run COMMAND         by the shell; it has to succeed
     picture             print it, without blanks at the ends of lines
@@ -122,7 +123,10 @@ class Terminal:
         rows, columns = map(int, size.split())
         self.screen.resize(rows, columns)
         self.screen.moved = self.screen.wrapped = False
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+        self.size(size)
+
+    def size(self, size):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", *map(int, size.split()), 0, 0))
 
     def signal(self, name):
         os.kill(self.pid, getattr(signal, "SIG" + name))
@@ -211,7 +215,7 @@ def svg_of(screen, w=8.4, h=18):
 
 def main():
     terminal = Terminal(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
-    steps = {"wait", "gone", "type", "resize", "signal", "run", "picture", "fits", "svg", "exit", "modes"}
+    steps = {"wait", "gone", "type", "resize", "size", "signal", "run", "picture", "fits", "svg", "exit", "modes"}
     try:
         for line in sys.stdin.read().splitlines():
             word, _, rest = line.strip().partition(" ")

@@ -297,6 +297,32 @@ survives()
 	END
 }
 
+# Whoever owns the terminal says what size it has, and may say what curses cannot bear.
+survives_any_size()
+{
+	local size
+
+	watched_policy
+	for size in "65535 65535" "24 40000" "40000 80"; do
+		on_screen 24 80 top s0 --every 100ms <<-END || return
+			wait ^udp
+			size $size
+			type s
+			type q
+			exit 0
+			modes
+		END
+		# shellcheck disable=SC2086 # two words
+		shell_on_screen 24 80 "stty rows ${size% *} cols ${size#* }; exec '$BUILD/xdp-pacer' top s0 --every 100ms" \
+			<<-END || return
+			wait s0: enforced
+			type q
+			exit 0
+			modes
+		END
+	done
+}
+
 ends_by_signals()
 {
 	local signal
@@ -427,6 +453,7 @@ check top-asks-of-a-flow asks_of_a_flow
 check top-shows-wide-characters-as-one shows_wide_characters_as_one
 check top-takes-keys takes_keys
 check top-survives survives
+check top-survives-any-size survives_any_size
 check top-ends-by-signals ends_by_signals
 check top-without-a-terminal without_a_terminal
 check top-as-json as_json

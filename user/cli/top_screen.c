@@ -112,9 +112,21 @@ static void draw(struct screen *s)
 	refresh();
 }
 
-static void take_size(void)
+/* No more than is drawn: curses breaks down at a terminal of more than 32767. */
+static struct terminal_size drawn_size(void)
 {
 	struct terminal_size size = terminal_size();
+
+	if (size.rows > TOP_ROWS_MAX)
+		size.rows = TOP_ROWS_MAX;
+	if (size.columns > TOP_COLUMNS_MAX)
+		size.columns = TOP_COLUMNS_MAX;
+	return size;
+}
+
+static void take_size(void)
+{
+	struct terminal_size size = drawn_size();
 
 	if (size.rows > 0 && size.columns > 0)
 		resizeterm(size.rows, size.columns);
@@ -325,15 +337,39 @@ static int watch(struct screen *s, struct policy_error *error)
 	}
 }
 
+static void tell(const char *name, int n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", n);
+	if (n > 0)
+		setenv(name, text, 1);
+}
+
+/* curses has the size that it begins with from the environment, where it would hold for good. */
+static bool begin_curses(void)
+{
+	struct terminal_size size;
+	bool begun;
+
+	unsetenv("LINES");
+	unsetenv("COLUMNS");
+	size = drawn_size();
+	tell("LINES", size.rows);
+	tell("COLUMNS", size.columns);
+	begun = newterm(NULL, stdout, stdin);
+	unsetenv("LINES");
+	unsetenv("COLUMNS");
+	return begun;
+}
+
 static int begin(struct screen *s)
 {
 	s->cell = calloc((size_t)TOP_ROWS_MAX * TOP_COLUMNS_MAX, sizeof(*s->cell));
 	if (!s->cell)
 		return gave_up("top", "no memory");
-	unsetenv("LINES"); /* they would hold when the terminal has another size */
-	unsetenv("COLUMNS");
 	terminal_begin(true);
-	if (!newterm(NULL, stdout, stdin)) {
+	if (!begin_curses()) {
 		terminal_end();
 		complaint("top: nothing is known of the terminal %s: set TERM, or use --once",
 			  getenv("TERM"));
