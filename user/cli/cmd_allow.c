@@ -89,7 +89,7 @@ static int change(struct attached *a, const struct options *o)
 
 static int run_allow(struct options *o)
 {
-	bool listing = o->n_args == 2 && !strcmp(o->args[1], "list");
+	bool listing = o->n_args == 2 && !strcmp(o->args[1], "list") && !o->for_ns;
 
 	if (o->n_args > 1 && no_word(&verb_allow, o->args[1]))
 		return EXIT_WRONG;
