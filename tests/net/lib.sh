@@ -334,6 +334,20 @@ counted()
 	equal "$got" "$2 $3 $4 $5 0" "$1: matched, admitted, denied by gap, by window, by others"
 }
 
+# totals: all series that count, of s0, but for those of a shadow.
+totals()
+{
+	pacer export s0 --textfile - | grep '_total{' | grep -v '^xdp_pacer_shadow_'
+}
+
+# less_than FILE: which of them are less than FILE has them, or are gone.
+less_than()
+{
+	totals | awk 'NR == FNR { was[$1] = $2; next }
+		{ if ($1 in was && $2 < was[$1]) print $0 " was " was[$1]; delete was[$1] }
+		END { for (name in was) print name " is gone" }' "$1" -
+}
+
 # refused CODE PATTERN COMMAND...: the exit code, and one line of complaint that has the pattern.
 # Is there less free than a policy may ask for? Says where not.
 is_small()

@@ -104,6 +104,23 @@ unknown_boot()
 	arrive "4" n=9
 }
 
+# No series is less than before: of rules, reasons and sets.
+counters_go_on()
+{
+	good_and_drop before "{name: good, of: [10.77.0.13]}, {name: drop, of: [10.77.0.12]}"
+	good_and_drop after "{name: new, of: [10.77.0.11]}, {name: drop, of: [10.77.0.12]}, {name: good, of: [10.77.0.13]}"
+	load before
+	arrive "0 9 5" n=9,dport=9009,from=10.77.0.12 n=9,from=10.77.0.13 n=9
+	totals >"$work/before"
+	pacer save s0 "$(file)" --and-unload >/dev/null
+	restore after >/dev/null
+	equal "$(less_than "$work/before")" "" "what is less" || return
+	equal "$(pacer stats s0 --json | jq -rc '[.sets[] | "\(.name) \(.packets)"] | sort | join(", ")')" \
+		"drop 9, good 9, new 0" "packets of sets" || return
+	arrive "0" n=2,dport=9009,from=10.77.0.12
+	equal "$(stats '.sets[] | select(.name == "drop") | .packets')" 11 "packets of the set, and since"
+}
+
 # Bans go on in a table of another size.
 bans_move()
 {
@@ -138,8 +155,8 @@ bad_files()
 	done
 	{ cat "$work/good"; echo; } >"$(file)"
 	refused 1 'is cut off or damaged' pacer load s0 -c "$work/one.yaml" --restore "$(file)"
-	printf '\2' | dd of="$work/good" bs=1 seek=8 conv=notrunc status=none
-	refused 1 'has version 2 of saved state, this tool reads 1' \
+	printf '\3' | dd of="$work/good" bs=1 seek=8 conv=notrunc status=none
+	refused 1 'has version 3 of saved state, this tool reads 2' \
 		pacer load s0 -c "$work/one.yaml" --restore "$work/good"
 	refused 1 'is no saved state' pacer load s0 -c "$work/one.yaml" --restore "$work/one.yaml"
 	equal "$(what_is_on s0)" "{}" "what is on s0"
@@ -323,6 +340,7 @@ check save-goes-on from_the_copy
 check save-goes-on-to-the-last-packet from_the_last_packet
 check save-another-policy another_policy
 check save-unknown-boot unknown_boot
+check save-counters-go-on counters_go_on
 check save-bans-move bans_move
 check save-bad-files bad_files
 check save-bad-places bad_places

@@ -126,6 +126,29 @@ begins_with_a_copy()
 	changes "21 0 0"
 }
 
+# What was counted before it, and since, goes on: of rules and of sets, by their names.
+counters_go_on()
+{
+	local name new=""
+
+	for name in before after; do
+		policy "$name" <<-END
+		sets: [$new{name: good, of: [10.77.0.11]}, {name: drop, of: [10.77.0.12]}]
+		allow: ["@good"]
+		rules: [{name: udp, match: {proto: udp, src: "@drop"}, limits: [{key: src, packets: 2, window: 600s}]}]
+		END
+		new="{name: new, of: [10.77.0.13]}, "
+	done
+	load before
+	arrive "5 2" n=5 n=6,from=10.77.0.12
+	begin after
+	arrive "3 0" n=3 n=4,from=10.77.0.12
+	totals >"$work/before"
+	pacer shadow s0 --promote >/dev/null
+	equal "$(less_than "$work/before")" "" "what is less" || return
+	equal "$(stats '[.sets[] | "\(.name) \(.packets)"] | sort | join(", ")')" "drop 10, good 8, new 0" "packets of sets"
+}
+
 # What it holds goes on, and so does what was allowed and banned by hand beside both.
 promoted()
 {
@@ -395,13 +418,13 @@ killed()
 
 	three
 	load ten
-	for ((n = 0; n < 2000; n += 53)); do
+	for ((n = 0; n < 3000; n += 53)); do
 		killed_at flock "$n" -c "$work/three.yaml" || break
 		[ "$(status .shadow)" = null ] || pacer shadow s0 --stop >/dev/null
 		pacer clean >/dev/null
 		equal "$(pins '*')" 0 "pins after $n calls of a beginning" || exit 1
 	done
-	[ "$n" -lt 2000 ] || fail "a beginning has no end"
+	[ "$n" -lt 3000 ] || fail "a beginning has no end"
 	for ((n = 0; n < 2000; n += 53)); do
 		[ "$(status .shadow)" != null ] || begin three
 		killed_at flock "$n" --stop || break
@@ -439,6 +462,7 @@ check shadow-many-keys-and-bans many_keys_and_bans
 check shadow-looser looser
 check shadow-begins-with-a-copy begins_with_a_copy
 check shadow-promoted promoted
+check shadow-counters-go-on counters_go_on
 check shadow-sets-by-hand sets_by_hand
 check shadow-set-with-values set_with_values
 check shadow-stopped stopped

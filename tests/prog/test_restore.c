@@ -130,6 +130,7 @@ static void save(const char *file, uint64_t boot)
 {
 	struct attached a = {.ifname = "prog",
 			     .counts_fd = prog.counts_fd,
+			     .set_hits_fd = bpf_map__fd(prog_map(obj, "pacer_set_hits")),
 			     .control = prog.control,
 			     .copy = prog.copy,
 			     .lines = prog.lines,
@@ -172,8 +173,8 @@ static void boot(const char *file, uint64_t number, uint64_t now_ns)
 	    restore_fill(&s,
 			 &(struct restore_maps){
 			     prog_map(obj, "pacer_lines"), prog_map(obj, "pacer_throttles"),
-			     prog_map(obj, "pacer_counts"), prog_map(obj, "pacer_allow4"),
-			     prog_map(obj, "pacer_allow6")},
+			     prog_map(obj, "pacer_counts"), prog_map(obj, "pacer_set_hits"),
+			     prog_map(obj, "pacer_allow4"), prog_map(obj, "pacer_allow6")},
 			 &control, &error))
 		fail_msg("%s", error.text);
 	assert_int_equal(what.limits_kept, 4);

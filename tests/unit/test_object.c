@@ -142,7 +142,8 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 		 struct pacer_control *control, struct policy_error *why)
 {
 	(void)s;
-	assert_true(maps->lines && maps->throttles && maps->counts && maps->allow4 && maps->allow6);
+	assert_true(maps->lines && maps->throttles && maps->counts && maps->set_counts &&
+		    maps->allow4 && maps->allow6);
 	control->secret[0][0] = 77;
 	return falls() ? policy_fail(why, 0, "its state cannot be restored") : 0;
 }

@@ -84,6 +84,10 @@ static void make_counts(void)
 		       KERNEL_CPUS * sizeof(struct pacer_counters));
 	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
 		assert_int_equal(bpf_map_update_elem(KERNEL_COUNTS, &i, none, 0), 0);
+	kernel_map_new(KERNEL_SET_HITS, sizeof(uint32_t),
+		       KERNEL_CPUS * sizeof(struct pacer_set_count));
+	for (uint32_t i = 0; i < PACER_SET_COUNTERS; i++)
+		assert_int_equal(bpf_map_update_elem(KERNEL_SET_HITS, &i, none, 0), 0);
 	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
 		       sizeof(struct pacer_allow_value));
 	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),
@@ -106,6 +110,7 @@ static void attach(const char *text, uint64_t n_lines)
 		control.secret[0][i] = draw();
 	pacer = (struct attached){.ifname = "eth0",
 				  .counts_fd = KERNEL_COUNTS,
+				  .set_hits_fd = KERNEL_SET_HITS,
 				  .allow4_fd = KERNEL_ALLOW4,
 				  .allow6_fd = KERNEL_ALLOW6,
 				  .control = &control,
@@ -988,6 +993,63 @@ static void too_many_are_allowed(void **unused)
 	detach();
 }
 
+static void count_all(void)
+{
+	struct pacer_counters of_rule[KERNEL_CPUS] = {0};
+	struct pacer_set_count of_set[KERNEL_CPUS];
+
+	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++) {
+		for (int cpu = 0; cpu < KERNEL_CPUS; cpu++)
+			of_rule[cpu].by[PACER_ADMIT].packets = 100 + i;
+		assert_int_equal(bpf_map_update_elem(KERNEL_COUNTS, &i, of_rule, 0), 0);
+	}
+	for (uint32_t i = 0; i < PACER_SET_COUNTERS; i++) {
+		for (int cpu = 0; cpu < KERNEL_CPUS; cpu++)
+			of_set[cpu] = (struct pacer_set_count){10 + i, 1000 + i};
+		assert_int_equal(bpf_map_update_elem(KERNEL_SET_HITS, &i, of_set, 0), 0);
+	}
+}
+
+/*
+ * Sums of all CPUs go on by the names of rules and sets. What is new begins at 0, also where one
+ * that was in no policy any more at the save has left its count.
+ */
+static void what_is_counted(void **unused)
+{
+	const struct pacer_policy *bin;
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(
+	    "memory: 64K\nsets: [{name: a, of: [192.0.2.1]}, {name: b, of: [192.0.2.2]}]\nrules:\n"
+	    "- {name: a, match: {src: \"@a\"}, limits: [{key: src, gap: 1s}]}\n"
+	    "- {name: b, match: {src: \"@b\"}, limits: [{key: src, gap: 1s}]}\n");
+	count_all();
+	save_and_read(&s);
+	assert_int_equal(s.set_count[0].packets, KERNEL_CPUS * 10);
+	assert_true(go_on(
+	    &s,
+	    "memory: 64K\nsets: [{name: c, of: [192.0.2.3]}, {name: b, of: [192.0.2.2]}]\nrules:\n"
+	    "- {name: c, match: {src: \"@c\"}, limits: [{key: src, gap: 1s}]}\n"
+	    "- {name: b, match: {src: \"@b\"}, limits: [{key: src, gap: 1s}]}\n",
+	    &what));
+	bin = &copies[0].policy;
+	assert_int_equal(s.set_count[bin->set_counter[0]].packets, 0);
+	assert_int_equal(s.set_count[bin->set_counter[1]].packets, KERNEL_CPUS * 11);
+	assert_int_equal(s.set_count[bin->set_counter[1]].bytes, KERNEL_CPUS * 1001);
+	assert_int_equal(s.set_count[0].packets, 0);
+	assert_int_equal(s.counter[bin->rule[0].counter].by[PACER_ADMIT].packets, 0);
+	assert_int_equal(s.counter[bin->rule[1].counter].by[PACER_ADMIT].packets,
+			 KERNEL_CPUS * 102);
+	assert_int_equal(s.counter[0].by[PACER_ADMIT].packets, KERNEL_CPUS * 100);
+	assert_int_equal(what.counters_left_out, 1);
+	state_free(&s);
+	detach();
+}
+
 /* A policy that goes on needs memory, too: it goes on, or not at all. */
 static void no_memory_to_go_on(void **unused)
 {
@@ -1385,6 +1447,7 @@ static void nothing_points_beyond(void **unused)
 	UNSOUND(gap->sets, (uint32_t)s.n_lines);
 	UNSOUND(throttle->base, PACER_THROTTLES);
 	UNSOUND(s.bin->rule[0].counter, PACER_COUNTERS_MAX);
+	UNSOUND(s.bin->set_counter[PACER_SETS_MAX - 1], PACER_SET_COUNTERS);
 	UNSOUND(s.bin->rule[7].n_limiters, PACER_LIMITERS_MAX + 1);
 	UNSOUND(s.bin->bans.sets, INT32_MAX / 4);
 	UNSOUND(s.bin->bans.base, (uint32_t)s.n_lines);
@@ -1470,6 +1533,7 @@ int main(void)
 	    FILE_TEST(what_is_banned),
 	    FILE_TEST(bans_that_grow),
 	    FILE_TEST(too_many_are_allowed),
+	    FILE_TEST(what_is_counted),
 	    FILE_TEST(no_memory_to_go_on),
 	    FILE_TEST(nothing_is_made_up),
 	    FILE_TEST(what_is_frozen),

@@ -28,18 +28,23 @@ struct bpf_map {
 static struct bpf_map lines = {"lines", 4, sizeof(struct pacer_line), 1, -1};
 static struct bpf_map throttles = {"throttles", 4, sizeof(struct pacer_throttle_state), 1, -1};
 static struct bpf_map counts = {"counts", 4, sizeof(struct pacer_counters), PACER_COUNTERS_MAX, -1};
+static struct bpf_map set_counts = {"set_counts", 4, sizeof(struct pacer_set_count),
+				    PACER_SET_COUNTERS, -1};
 static struct bpf_map allow4 = {"allow4", sizeof(struct pacer_allow4),
 				sizeof(struct pacer_allow_value), 1, -1};
 static struct bpf_map allow6 = {"allow6", sizeof(struct pacer_allow6),
 				sizeof(struct pacer_allow_value), 1, -1};
-static const struct restore_maps maps = {&lines, &throttles, &counts, &allow4, &allow6};
-static struct bpf_map *const each_map[] = {&lines, &throttles, &counts, &allow4, &allow6};
+static const struct restore_maps maps = {&lines,      &throttles, &counts,
+					 &set_counts, &allow4,	  &allow6};
+static struct bpf_map *const each_map[] = {&lines,	&throttles, &counts,
+					   &set_counts, &allow4,    &allow6};
 
 static uint32_t calls, fail_at; /* from 1; 0: none fails */
 static int cause = EIO;		/* of the failure */
 static bool unmappable;		/* what fails is the look at what the map holds */
 static const char *made[64];	/* names, by descriptor */
 static struct pacer_counters counted[PACER_COUNTERS_MAX];
+static struct pacer_set_count counted_of_sets[PACER_SET_COUNTERS];
 static struct pacer_allow6 allowed[2]; /* of IPv4, of IPv6 */
 static struct pacer_allow_value allowed_value[2];
 static uint32_t n_allowed[2];
@@ -103,6 +108,7 @@ int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
 	const struct pacer_counters *count = value;
+	const struct pacer_set_count *of_set = value;
 	bool six = !strcmp(made[fd], "allow6");
 
 	(void)flags;
@@ -112,6 +118,12 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 		counted[*(const uint32_t *)key] = count[0];
 		for (int cpu = 1; cpu < CPUS; cpu++) /* it is a sum */
 			assert_int_equal(count[cpu].by[0].packets, 0);
+		return 0;
+	}
+	if (!strcmp(made[fd], "set_counts")) {
+		counted_of_sets[*(const uint32_t *)key] = of_set[0];
+		for (int cpu = 1; cpu < CPUS; cpu++)
+			assert_true(!of_set[cpu].packets && !of_set[cpu].bytes);
 		return 0;
 	}
 	memcpy(&allowed[six], key, six ? sizeof(struct pacer_allow6) : sizeof(struct pacer_allow4));
@@ -143,6 +155,8 @@ static int begin(void **unused)
 	memset(state.throttle, 0x6b, PACER_THROTTLES * sizeof(*state.throttle));
 	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
 		state.counter[i].by[0].packets = i + 1;
+	for (uint32_t i = 0; i < PACER_SET_COUNTERS; i++)
+		state.set_count[i] = (struct pacer_set_count){i + 5, i + 6};
 	for (size_t i = 0; i < 3; i++)
 		assert_true(allowlist_append(&state.allow, &entries[i]));
 	state.secret_ready = PACER_SECRET_OF_TOOLS;
@@ -173,6 +187,7 @@ static int fill(uint32_t fails)
 	fail_at = fails;
 	memset(n_allowed, 0, sizeof(n_allowed));
 	memset(counted, 0, sizeof(counted));
+	memset(counted_of_sets, 0, sizeof(counted_of_sets));
 	memset(&control, 0, sizeof(control));
 	return restore_fill(&state, &maps, &control, &error);
 }
@@ -202,6 +217,7 @@ static void test_all_is_there(void **unused)
 	assert_holds(&lines, state.lines, LINES * sizeof(*state.lines));
 	assert_holds(&throttles, state.throttle, PACER_THROTTLES * sizeof(*state.throttle));
 	assert_memory_equal(counted, state.counter, sizeof(counted));
+	assert_memory_equal(counted_of_sets, state.set_count, sizeof(counted_of_sets));
 	assert_true(n_allowed[0] == 2 && n_allowed[1] == 1);
 	assert_memory_equal(allowed[0].addr, entries[1].prefix.addr, 4);
 	assert_memory_equal(allowed[1].addr, entries[2].prefix.addr, 16);
@@ -226,13 +242,15 @@ static void test_no_secret_to_go_on_with(void **unused)
 	assert_memory_equal(control.secret, none.secret, sizeof(none.secret));
 }
 
+#define COUNTS (2 + PACER_COUNTERS_MAX + 2 + PACER_SET_COUNTERS)
+
 /* Which map each call is of. The counters are one call each. */
 static const char *of_call(uint32_t n)
 {
-	return n <= 2			     ? "state"
-	       : n <= 4			     ? "throttles"
-	       : n <= 6 + PACER_COUNTERS_MAX ? "counters"
-					     : "the allow-list";
+	return n <= 2		 ? "state"
+	       : n <= 4		 ? "throttles"
+	       : n <= 4 + COUNTS ? "counters"
+				 : "the allow-list";
 }
 
 static void must_fail(uint32_t n)
@@ -257,9 +275,9 @@ static void test_each_call_fails(void **unused)
 	(void)unused;
 	assert_int_equal(fill(0), 0);
 	all = calls;
-	assert_int_equal(all, 2 + 2 + 2 + PACER_COUNTERS_MAX + 4 + 3);
+	assert_int_equal(all, 2 + 2 + COUNTS + 4 + 3);
 	for (n = 1; n <= all; n++)
-		if (n < 8 || n > all - 8)
+		if (n < 8 || n > all - PACER_SET_COUNTERS - 12)
 			must_fail(n);
 	unmappable = true; /* those that are mapped */
 	must_fail(1);

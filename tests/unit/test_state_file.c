@@ -40,6 +40,7 @@ enum {
 	AT_THROTTLES = 64,
 	AT_ALLOW = 68,
 	AT_TEXT = 72,
+	AT_SET_COUNTS = 84,
 	AT_CLOCKS = 88, /* behind them the secrets, twice, and the header ends */
 	HEADER = AT_CLOCKS + sizeof(struct clocks) + 2 * PACER_SECRETS * sizeof(uint64_t),
 };
@@ -68,6 +69,7 @@ static int with_state(void **unused)
 	assert_int_equal(compile_policy(s.policy, NULL, &host, s.bin, &plan, &error), 0);
 	assert_true(allowlist_append(&s.allow, &entry));
 	s.lines[1023].word[0] = 1;
+	s.set_count[PACER_SET_COUNTERS - 1] = (struct pacer_set_count){3, 180};
 	s.clocks = (struct clocks){.boot_id = "a boot", .mono_ns = 5};
 	assert_int_equal(state_write(path, &s, &bytes, &error), 0);
 	state_free(&s);
@@ -128,7 +130,36 @@ static void as_it_was(void **unused)
 	assert_int_equal(s.clocks.mono_ns, 5);
 	assert_int_equal(s.allow.n, 1);
 	assert_true(s.allow.entry[0].of_policy && !s.allow.entry[0].by_hand);
+	assert_int_equal(s.set_count[PACER_SET_COUNTERS - 1].packets, 3);
+	assert_int_equal(s.set_count[PACER_SET_COUNTERS - 1].bytes, 180);
 	state_free(&s);
+}
+
+/* One that an older tool wrote, which left out what sets had counted. */
+static void of_version_1(void **unused)
+{
+	static const struct pacer_set_count none[PACER_SET_COUNTERS];
+	size_t at = HEADER + sizeof(struct pacer_policy) + strlen(POLICY) +
+		    PACER_COUNTERS_MAX * sizeof(struct pacer_counters);
+	uint64_t bytes = n - sizeof(none);
+	uint32_t version = 1, no_bytes = 0;
+	uint8_t *older = malloc(n);
+	struct state s;
+
+	(void)unused;
+	memcpy(older, whole, at);
+	memcpy(older + at, whole + at + sizeof(none), n - at - sizeof(none));
+	memcpy(older + AT_VERSION, &version, sizeof(version));
+	memcpy(older + AT_BYTES, &bytes, sizeof(bytes));
+	put_summed(older, bytes);
+	refused(path, BUILD); /* it says that it has them */
+	memcpy(older + AT_SET_COUNTS, &no_bytes, sizeof(no_bytes));
+	put_summed(older, bytes);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	assert_memory_equal(s.set_count, none, sizeof(none));
+	assert_int_equal(s.lines[1023].word[0], 1);
+	state_free(&s);
+	free(older);
 }
 
 /* Wherever it ends. */
@@ -155,7 +186,9 @@ static void forged(void **unused)
 		const char *want;
 	} words[] = {
 	    {0, 0, NONE},
-	    {AT_VERSION, 2, "%s: has version 2 of saved state, this tool reads 1: load without it"},
+	    {AT_VERSION, 3, "%s: has version 3 of saved state, this tool reads 2: load without it"},
+	    {AT_VERSION, 0, "%s: has version 0 of saved state, this tool reads 2: load without it"},
+	    {AT_VERSION, 1, BUILD},
 	    {AT_ORDER, 0x04030201, "%s: was saved on a machine of another byte order"},
 	    {AT_ORDER, 0, CUT},
 	    {AT_ABI, 1, "%s: holds state of ABI version 1, this tool has 11: load without it"},
@@ -164,6 +197,8 @@ static void forged(void **unused)
 	    {AT_SIZES + 8, 1, BUILD},
 	    {AT_SIZES + 12, 1, BUILD},
 	    {AT_SIZES + 16, 1, BUILD},
+	    {AT_SET_COUNTS, 0, BUILD},
+	    {AT_SET_COUNTS, 0xffffffff, BUILD},
 	    {AT_LINES, 0, CUT},
 	    {AT_LINES, 1, CUT},
 	    {AT_LINES, 0xffffffff, CUT},
@@ -246,7 +281,8 @@ static void beyond(void **unused)
 	f = fopen(path, "r");
 	assert_true(f && fread(other, 1, bytes, f) == bytes);
 	fclose(f);
-	at = other + HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter);
+	at = other + HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter) +
+	     sizeof(s.set_count);
 	assert_int_equal(at[0], 3);
 	memcpy(at, &i, sizeof(i)); /* no such throttle */
 	put_summed(other, bytes);
@@ -278,11 +314,16 @@ static void beyond(void **unused)
 		memcpy(at, was, sizeof(was));
 	}
 	/* It ends within each part of it, and says that this is its length. */
-	for (uint64_t part = HEADER, k = 0; k < 8; k++) {
-		const uint64_t parts[] = {sizeof(*s.bin),	strlen(POLICY),
-					  sizeof(s.counter),	sizeof(i),
-					  sizeof(one),		sizeof(struct allow_entry),
-					  2 * sizeof(uint64_t), 2 * sizeof(struct pacer_line)};
+	for (uint64_t part = HEADER, k = 0; k < 9; k++) {
+		const uint64_t parts[] = {sizeof(*s.bin),
+					  strlen(POLICY),
+					  sizeof(s.counter),
+					  sizeof(s.set_count),
+					  sizeof(i),
+					  sizeof(one),
+					  sizeof(struct allow_entry),
+					  2 * sizeof(uint64_t),
+					  2 * sizeof(struct pacer_line)};
 		uint64_t len = part + parts[k] / 2 + sizeof(uint32_t), was;
 		uint8_t *cut = malloc(len);
 
@@ -297,7 +338,7 @@ static void beyond(void **unused)
 	}
 	put_summed(other, bytes);
 	ends_with_a_throttle(other, HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter) +
-					sizeof(i) + sizeof(one));
+					sizeof(s.set_count) + sizeof(i) + sizeof(one));
 	other[HEADER + sizeof(*s.bin) + 5] = 0; /* a text that ends before its end */
 	put_summed(other, bytes);
 	refused(path, CUT);
@@ -703,6 +744,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(as_it_was),
+	    cmocka_unit_test(of_version_1),
 	    cmocka_unit_test(torn),
 	    cmocka_unit_test(forged),
 	    cmocka_unit_test(no_truth_value),

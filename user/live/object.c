@@ -215,8 +215,8 @@ static int prepare(struct object *o, const struct object_begin *begin, struct po
 		? restore_fill(
 		      begin->restored,
 		      &(struct restore_maps){map_of(o, "pacer_lines"), map_of(o, "pacer_throttles"),
-					     map_of(o, "pacer_counts"), map_of(o, "pacer_allow4"),
-					     map_of(o, "pacer_allow6")},
+					     map_of(o, "pacer_counts"), map_of(o, "pacer_set_hits"),
+					     map_of(o, "pacer_allow4"), map_of(o, "pacer_allow6")},
 		      control, error)
 		: fill_tries(o, begin->policy, control, error))
 		return -1;

@@ -129,18 +129,38 @@ static bool counts_on(const struct pacer_policy *bin, size_t n_rules, uint32_t s
 	return false;
 }
 
-/* Of rules that are no more. Slot 0 is of no rule. */
+/*
+ * Of rules that are no more, now or before: a new one may have the slot. Slot 0 is of no rule.
+ */
 static void leave_counters(struct state *s, const struct policy *policy,
 			   const struct pacer_policy *bin, struct restored *what)
 {
-	for (size_t r = 0; r < s->policy->n_rules; r++) {
-		uint32_t slot = s->bin->rule[r].counter;
+	for (uint32_t slot = 1; slot < PACER_COUNTERS_MAX; slot++) {
+		bool was = counts_on(s->bin, s->policy->n_rules, slot);
 
-		if (counts_on(bin, policy->n_rules, slot))
+		if (was && counts_on(bin, policy->n_rules, slot))
 			continue;
 		memset(&s->counter[slot], 0, sizeof(s->counter[slot]));
-		what->counters_left_out++;
+		what->counters_left_out += was;
 	}
+}
+
+static bool counts_set(const struct pacer_policy *bin, size_t n_sets, uint32_t id)
+{
+	for (size_t i = 0; i < n_sets; i++)
+		if (bin->set_counter[i] == id)
+			return true;
+	return false;
+}
+
+/* The same of sets. */
+static void leave_set_counts(struct state *s, const struct policy *policy,
+			     const struct pacer_policy *bin)
+{
+	for (uint32_t id = 0; id < PACER_SET_COUNTERS; id++)
+		if (!counts_set(s->bin, s->policy->n_sets, id) ||
+		    !counts_set(bin, policy->n_sets, id))
+			s->set_count[id] = (struct pacer_set_count){0};
 }
 
 /* For how long it lets packets through: what may have passed since has passed. False: over. */
@@ -210,6 +230,7 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 	count_limits(plan, what);
 	go_on_banning(s, bin, plan->bans == PLAN_KEPT, host->now_ns, what);
 	leave_counters(s, policy, bin, what);
+	leave_set_counts(s, policy, bin);
 	return go_on_allowing(s, policy, host->now_ns, what, error);
 }
 
@@ -243,18 +264,20 @@ static int make_array(struct bpf_map *map, uint64_t entries, const void *from, u
 	return result;
 }
 
-static int fill_counts(struct bpf_map *map, const struct state *s, struct policy_error *error)
+/* Sums, `bytes` each, in the place of the object's map: whose CPU they were nobody asks. */
+static int fill_sums(struct bpf_map *map, const void *sums, uint32_t n, size_t bytes,
+		     struct policy_error *error)
 {
 	int cpus = host_cpus(error), result = 0;
-	struct pacer_counters *each = cpus < 1 ? NULL : calloc(cpus, sizeof(*each));
+	void *each = cpus < 1 ? NULL : calloc(cpus, bytes);
 	int fd =
 	    bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, bpf_map__name(map), bpf_map__key_size(map),
 			   bpf_map__value_size(map), bpf_map__max_entries(map), NULL);
 
 	if (!each || fd < 0)
 		result = cpus < 1 ? -1 : no_map("counters", error);
-	for (uint32_t i = 0; i < PACER_COUNTERS_MAX && !result; i++) {
-		each[0] = s->counter[i]; /* sums: whose CPU they were nobody asks */
+	for (uint32_t i = 0; i < n && !result; i++) {
+		memcpy(each, (const char *)sums + i * bytes, bytes);
 		if (bpf_map_update_elem(fd, &i, each, BPF_ANY))
 			result = no_map("counters", error);
 	}
@@ -264,6 +287,15 @@ static int fill_counts(struct bpf_map *map, const struct state *s, struct policy
 	if (fd >= 0)
 		close(fd);
 	return result;
+}
+
+static int fill_counts(const struct state *s, const struct restore_maps *maps,
+		       struct policy_error *error)
+{
+	if (fill_sums(maps->counts, s->counter, PACER_COUNTERS_MAX, sizeof(*s->counter), error))
+		return -1;
+	return fill_sums(maps->set_counts, s->set_count, PACER_SET_COUNTERS, sizeof(*s->set_count),
+			 error);
 }
 
 static int fill_trie(struct bpf_map *map, const struct state *s, int family,
@@ -304,7 +336,7 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 		       error) ||
 	    make_array(maps->throttles, PACER_THROTTLES, s->throttle,
 		       PACER_THROTTLES * sizeof(*s->throttle), "throttles", error) ||
-	    fill_counts(maps->counts, s, error))
+	    fill_counts(s, maps, error))
 		return -1;
 	return fill_trie(maps->allow4, s, 4, error) || fill_trie(maps->allow6, s, 6, error) ? -1
 											    : 0;

@@ -30,7 +30,7 @@ struct restored {
 
 /* The maps that a restored pacer begins with. */
 struct restore_maps {
-	struct bpf_map *lines, *throttles, *counts, *allow4, *allow6;
+	struct bpf_map *lines, *throttles, *counts, *set_counts, *allow4, *allow6;
 };
 
 /*

@@ -124,7 +124,11 @@ bool sets_maps_counted(const struct attached *a, uint32_t copy, uint32_t number,
 int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
 		    struct pacer_set_count *sum)
 {
-	uint32_t id = a->copy[copy].policy.set_counter[number];
+	return sets_maps_counter(a, a->copy[copy].policy.set_counter[number], cpus, sum);
+}
+
+int sets_maps_counter(const struct attached *a, uint32_t id, int cpus, struct pacer_set_count *sum)
+{
 	struct pacer_set_count *each = calloc((size_t)cpus, sizeof(*each));
 	int result = each ? bpf_map_lookup_elem(a->set_hits_fd, &id, each) : -1;
 

@@ -43,6 +43,8 @@ bool sets_maps_counted(const struct attached *a, uint32_t copy, uint32_t number,
 /* Packets that had an address in a set, of all CPUs. */
 int sets_maps_count(const struct attached *a, uint32_t copy, uint32_t number, int cpus,
 		    struct pacer_set_count *sum);
+/* The same of one of the PACER_SET_COUNTERS. */
+int sets_maps_counter(const struct attached *a, uint32_t id, int cpus, struct pacer_set_count *sum);
 /* Its prefixes, and those that were added by hand: also what has come to its end. */
 int sets_maps_prefixes(const struct attached *a, uint32_t copy, uint32_t number,
 		       uint64_t *prefixes);

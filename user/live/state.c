@@ -12,6 +12,7 @@
 #include "live/freeze.h"
 #include "live/host.h"
 #include "live/reading.h"
+#include "live/sets_maps.h"
 #include "live/still.h"
 #include "plan/carry.h"
 #include "plan/compile.h"
@@ -154,11 +155,17 @@ static int copy_policy(const struct attached *a, uint32_t copy, struct state *s,
 
 static int copy_counters(const struct attached *a, struct state *s, struct policy_error *error)
 {
-	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
-		if (reading_counters(a, i, &s->counter[i]))
-			return policy_fail(error, 0, "%s: its counters cannot be read: %s",
-					   a->ifname, strerror(errno));
-	return 0;
+	int cpus = host_cpus(error), result = 0;
+
+	if (cpus < 1)
+		return -1;
+	for (uint32_t i = 0; i < PACER_COUNTERS_MAX && !result; i++)
+		result = reading_counters(a, i, &s->counter[i]);
+	for (uint32_t i = 0; i < PACER_SET_COUNTERS && !result; i++)
+		result = sets_maps_counter(a, i, cpus, &s->set_count[i]);
+	return result ? policy_fail(error, 0, "%s: its counters cannot be read: %s", a->ifname,
+				    strerror(errno))
+		      : 0;
 }
 
 int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
@@ -296,6 +303,9 @@ bool state_is_sound(const struct state *s)
 	if (p->secret > 1 || !bans_are_sound(s, &p->bans) || !flows_are_sound(s, &p->flows) ||
 	    !pools_are_sound(p))
 		return false;
+	for (size_t i = 0; i < PACER_SETS_MAX; i++)
+		if (p->set_counter[i] >= PACER_SET_COUNTERS)
+			return false;
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		const struct pacer_rule *rule = &p->rule[r];
 

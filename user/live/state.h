@@ -34,6 +34,7 @@ struct state {
 	struct pacer_line *lines;
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES */
 	struct pacer_counters counter[PACER_COUNTERS_MAX];
+	struct pacer_set_count set_count[PACER_SET_COUNTERS];
 	struct allowlist allow; /* what is on it by hand */
 };
 

@@ -16,17 +16,19 @@
 
 #include "config/durable.h"
 
-#define MAGIC	  "PACERST\n"
-#define ORDER	  0x01020304u
-#define BESIDE	  ".save-"
-#define ANY	  6 /* letters behind it */
-#define BYTES_MAX (64ull << 30)
-#define RUN_LINES 4096u /* lines that are looked at together for being empty at the end */
-#define SUM_BYTES sizeof(uint32_t)
-#define CHUNK_MAX (1u << 30) /* of zlib */
+#define MAGIC	     "PACERST\n"
+#define ORDER	     0x01020304u
+#define BESIDE	     ".save-"
+#define ANY	     6 /* letters behind it */
+#define BYTES_MAX    (64ull << 30)
+#define RUN_LINES    4096u /* lines that are looked at together for being empty at the end */
+#define WITHOUT_SETS 1u	   /* the version before */
+#define SUM_BYTES    sizeof(uint32_t)
+#define CHUNK_MAX    (1u << 30) /* of zlib */
 
-/* What follows, in this order: the policy, its text, counters, throttles, the allow-list, runs of
- * lines, the checksum.
+/*
+ * What follows, in this order: the policy, its text, counters, those of sets, throttles, the
+ * allow-list, runs of lines, the checksum. A file of version 1 has no counters of sets.
  */
 struct header {
 	char magic[8];
@@ -35,7 +37,7 @@ struct header {
 	uint64_t file_bytes;
 	uint64_t n_lines, n_runs;
 	uint32_t n_throttles, n_allow, text_bytes, secret_ready;
-	uint32_t frozen, unused;
+	uint32_t frozen, set_counts_bytes; /* 0 of version 1 */
 	struct clocks clocks;
 	uint64_t secret[2][PACER_SECRETS];
 };
@@ -124,6 +126,7 @@ static void put_body(struct out *o, const struct state *s, struct header *h)
 	put(o, s->bin, sizeof(*s->bin));
 	put(o, s->text, h->text_bytes);
 	put(o, s->counter, sizeof(s->counter));
+	put(o, s->set_count, sizeof(s->set_count));
 	h->n_throttles = put_throttles(o, s);
 	put(o, s->allow.entry, s->allow.n * sizeof(*s->allow.entry));
 	h->n_runs = put_lines(o, s);
@@ -148,6 +151,7 @@ static void fill_header(const struct state *s, struct header *h)
 	h->text_bytes = (uint32_t)strlen(s->text);
 	h->secret_ready = s->secret_ready;
 	h->frozen = s->frozen;
+	h->set_counts_bytes = sizeof(s->set_count);
 	h->clocks = s->clocks;
 	memcpy(h->secret, s->secret, sizeof(h->secret));
 	put_body(&count, s, h);
@@ -417,6 +421,11 @@ static int cut_off(const char *file, struct policy_error *error)
 			   file);
 }
 
+static size_t set_counts_bytes(const struct header *h)
+{
+	return h->version == WITHOUT_SETS ? 0 : sizeof(((struct state *)NULL)->set_count);
+}
+
 /* Whose file is it, and is it whole? */
 static int check(const struct in *in, const struct header *h, struct policy_error *error)
 {
@@ -430,7 +439,7 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 				   in->file);
 	if (h->order != ORDER)
 		return cut_off(in->file, error);
-	if (h->version != STATE_FILE_VERSION)
+	if (h->version != STATE_FILE_VERSION && h->version != WITHOUT_SETS)
 		return policy_fail(
 		    error, 0,
 		    "%.200s: has version %u of saved state, this tool reads %u: load "
@@ -447,6 +456,7 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 	if (h->line_bytes != sizeof(struct pacer_line) ||
 	    h->policy_bytes != sizeof(struct pacer_policy) ||
 	    h->counters_bytes != sizeof(((struct state *)NULL)->counter) ||
+	    h->set_counts_bytes != set_counts_bytes(h) ||
 	    h->throttle_bytes != sizeof(struct pacer_throttle_state) ||
 	    h->allow_bytes != sizeof(struct allow_entry))
 		return policy_fail(
@@ -520,7 +530,8 @@ static bool read_body(struct in *in, const struct header *h, struct state *s)
 	text = take(in, h->text_bytes);
 	s->text = text ? strndup(text, h->text_bytes) : NULL;
 	if (!s->text || strlen(s->text) != h->text_bytes ||
-	    !take_into(in, s->counter, sizeof(s->counter)) || !read_throttles(in, h, s) ||
+	    !take_into(in, s->counter, sizeof(s->counter)) ||
+	    !take_into(in, s->set_count, h->set_counts_bytes) || !read_throttles(in, h, s) ||
 	    !read_allowed(in, h, s) || !read_lines(in, h, s) || in->next != in->bytes - SUM_BYTES)
 		return false;
 	s->policy = policy_parse(s->text, h->text_bytes, &unused);

@@ -20,7 +20,7 @@
 
 #include "live/state.h"
 
-#define STATE_FILE_VERSION 1u
+#define STATE_FILE_VERSION 2u /* version 1 is read, too */
 
 /* Interrupt, end and hang-up wait from here on, until the mask before is set again. */
 void state_block_stops(sigset_t *before);
