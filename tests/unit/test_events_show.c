@@ -56,9 +56,13 @@ static void test_lines(void **unused)
 			       " limits[1], rung 3: 0 keys have an entry of 0, and about "));
 }
 
-/* The rate of all of an episode is none above its greatest in a second, though it was shorter. */
+/* No rate of an episode is above its greatest in a second, though it was shorter. */
 static void test_a_short_one(void **unused)
 {
+	struct event start = {.kind = EVENT_START,
+			      .rule = "dns",
+			      .peak_pps = 297,
+			      .lately = {.denied = 297, .denied_bytes = 29700, .ns = 100000000}};
 	struct event end = {.kind = EVENT_END,
 			    .rule = "dns",
 			    .ended_ns = 100000000,
@@ -67,6 +71,11 @@ static void test_a_short_one(void **unused)
 	char text[EVENT_TEXT], *json;
 
 	(void)unused;
+	json = event_json(&start, &place);
+	assert_non_null(strstr(json, "\"pps\":297.0,\"bps\":237600.0,\"peak_pps\":297.0"));
+	free(json);
+	start.lately.ns = 1500000000;
+	assert_non_null(strstr(event_text(&start, &place, text, sizeof(text)), " 198 pps, "));
 	assert_non_null(strstr(event_text(&end, &place, text, sizeof(text)),
 			       "for 0.1 s, 297 pps, 238 kbit/s, 297 pps at most, "));
 	json = event_json(&end, &place);

@@ -90,15 +90,16 @@ static void add_needed(struct line *l, const struct event *e)
 		    needed_text(e->needed, text, sizeof(text)));
 }
 
-/* By what its rate is told: since the last time, and of what is over, all of it, over a second at
- * least, so that it is not above the greatest in a second. */
+/* By what its rate is told: since the last time, and of what is over, all of it. It is over a
+ * second at least, so that it is not above the greatest in a second. */
 static struct episode_sum rate_of(const struct event *e)
 {
-	struct episode_sum sum = e->so_far;
+	struct episode_sum sum = e->lately;
 
-	if (e->kind != EVENT_END)
-		return e->lately;
-	sum.ns = e->ended_ns - e->began_ns;
+	if (e->kind == EVENT_END) {
+		sum = e->so_far;
+		sum.ns = e->ended_ns - e->began_ns;
+	}
 	if (sum.ns < EPISODE_BLOCK_NS)
 		sum.ns = EPISODE_BLOCK_NS;
 	return sum;
