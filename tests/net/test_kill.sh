@@ -84,7 +84,7 @@ killed_at()
 	read -r serial now <<<"$(status '"\(.serial) \(.rules | join(" "))"')"
 	case $((serial - at)) in
 	0) [ "$code" -eq 100 ] || fail "$*: done, but not in force" || exit 1 ;;
-	1) in_force=$other ;;
+	[1-9]*) in_force=$other ;; # those of changes that were killed are no other's
 	*) fail "$*: the serial went from $at to $serial" || exit 1 ;;
 	esac
 	at=$serial

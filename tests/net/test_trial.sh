@@ -122,7 +122,7 @@ lapsed_applied()
 	pacer allow s0 add 10.77.0.12 >/dev/null
 	apply five
 	arrive "5 20" n=20 n=20,from=10.77.0.12
-	equal "$(status '[.lapsed, .serial, .confirm_within_ns] | tojson')" "[false,1,0]" "lapsed, serial, left"
+	equal "$(status '[.lapsed, .serial, .confirm_within_ns] | tojson')" "[false,2,0]" "lapsed, serial, left"
 }
 
 pins_of_s0()

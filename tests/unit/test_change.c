@@ -627,6 +627,44 @@ static void test_a_trial_ends_while_it_is_frozen(void **unused)
 	}
 }
 
+/* The serial that somebody saw on trial is no other policy's: they are told apart by it alone. */
+static void test_a_serial_comes_once(void **unused)
+{
+	uint64_t tried;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	try_out(SMALL RULE(TO_DST));
+	tried = in_force()->serial;
+	assert_int_equal(tried, 2);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(in_force()->serial, 1);
+	change_to(SMALL RULE(WINDOW ", " TO_DST));
+	assert_int_equal(in_force()->serial, tried + 1);
+}
+
+/* Nor is it that of the policy that came back, once it is written anew by itself. */
+static void test_a_serial_comes_once_after_a_tidy(void **unused)
+{
+	uint32_t copy;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	try_out(SMALL RULE(TO_DST));
+	kernel_now_ns += 2 * TRIAL_NS; /* the trial's limit has expired */
+	copy = copies_in_force(&pacer);
+	change_tidy(&pacer);
+	assert_int_not_equal(copies_in_force(&pacer), copy);
+	assert_int_equal(in_force()->serial, 3);
+	change_to(SMALL RULE(TO_DST));
+	assert_int_equal(in_force()->serial, 4);
+	kernel_now_ns += TRIAL_NS;
+	copy = copies_in_force(&pacer);
+	change_tidy(&pacer);
+	assert_int_not_equal(copies_in_force(&pacer), copy);
+	assert_int_equal(in_force()->serial, 4); /* it is the same policy */
+}
+
 /* What a save left frozen is nobody's policy. */
 static void test_what_is_frozen_is_not_confirmed(void **unused)
 {
@@ -928,6 +966,7 @@ static void test_a_trial_without_room(void **unused)
 	assert_int_equal(in_force()->serial, 2);
 	change_to(SMALL RULE(THREE));
 	assert_int_equal(in_force()->rule[0].n_limiters, 4);
+	assert_int_equal(in_force()->serial, 3); /* what was refused has none */
 }
 
 /* The briefs have a secret in them, and the short way asks for no other. */
@@ -1891,6 +1930,8 @@ int main(void)
 	    CASE(test_a_trial_ends_while_it_is_confirmed),
 	    CASE(test_a_trial_ends_while_it_is_added_to),
 	    CASE(test_a_trial_ends_while_it_is_frozen),
+	    CASE(test_a_serial_comes_once),
+	    CASE(test_a_serial_comes_once_after_a_tidy),
 	    CASE(test_what_is_frozen_is_not_confirmed),
 	    CASE(test_a_load_that_lapsed),
 	    CASE(test_a_trial_without_room),

@@ -129,6 +129,13 @@ int copies_settle(struct attached *a, struct policy_error *error)
 	return 0;
 }
 
+uint64_t copies_last_serial(const struct attached *a)
+{
+	uint64_t one = a->copy[0].policy.serial, other = a->copy[1].policy.serial;
+
+	return one > other ? one : other;
+}
+
 uint64_t copies_resolution_ns(const struct attached *a)
 {
 	uint64_t resolution_ns = a->control->resolution_ns;

@@ -35,6 +35,9 @@ bool copies_frozen(const struct attached *a);
 /* Nanoseconds until an unconfirmed policy gives way; 0: nothing is pending. */
 uint64_t copies_pending_ns(const struct attached *a);
 
+/* The larger serial of both: each policy is to have one that no other had. */
+uint64_t copies_last_serial(const struct attached *a);
+
 /* Of the coarse clock that its policies are compiled for. */
 uint64_t copies_resolution_ns(const struct attached *a);
 

@@ -207,8 +207,7 @@ static int promote(struct attached *a, const struct attached *shadow, struct att
 	if (copies_settle(a, error))
 		return -1;
 	/* It comes after all that was applied meanwhile. */
-	__atomic_store_n(&next->serial, a->copy[copies_in_force(a)].policy.serial + 1,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&next->serial, copies_last_serial(a) + 1, __ATOMIC_RELEASE);
 	return put_alone(a, shadow->prog_fd, now, error);
 }
 

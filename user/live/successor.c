@@ -276,6 +276,17 @@ static bool is_other_fleet(const struct policy_fleet *old, const struct policy_f
 			   memcmp(old->store, new->store, sizeof(old->store)));
 }
 
+/*
+ * What is in force again after a trial has a smaller one than the trial had. The same policy keeps
+ * its serial unless that would bring the trial's back with the next change.
+ */
+static uint64_t next_serial(const struct attached *a, enum successor_how how)
+{
+	uint64_t is = a->copy[copies_in_force(a)].policy.serial, last = copies_last_serial(a);
+
+	return how == SUCCESSOR_BY_ITSELF && is == last ? is : last + 1;
+}
+
 int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,
 		   struct successor *s, struct policy_error *error)
 {
@@ -296,8 +307,8 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 		s->other_fleet = is_other_fleet(&old->fleet, &new->fleet);
 		result = find_sets(a, old, new, s, error);
 	}
-	if (!result && how == SUCCESSOR_BY_ITSELF)
-		s->bin->serial = a->copy[now].policy.serial;
+	if (!result)
+		s->bin->serial = next_serial(a, how);
 	/* By itself: what was taken off the list by hand stays off. */
 	if (!result)
 		result = how == SUCCESSOR_BY_ITSELF ? allow_maps_read(a, now, &s->list, error)
@@ -331,6 +342,7 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 	    make_samples(a, &s->bin->sampling, &s->made, error))
 		return -1;
 	pacer_short_arm(s->bin, a->control, next);
+	s->serial_before = a->copy[next].policy.serial;
 	a->copy[next].policy = *s->bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));
@@ -339,6 +351,7 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 
 void successor_undo(const struct attached *a, const struct successor *s)
 {
+	a->copy[copies_in_force(a) ^ 1].policy.serial = s->serial_before;
 	samples_undo(&a->samples, &s->made);
 }
 

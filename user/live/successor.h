@@ -29,6 +29,7 @@ struct successor {
 	struct pacer_policy *bin;
 	struct allowlist list;
 	struct samples_made made;
+	uint64_t serial_before; /* of the copy that it is written to */
 };
 
 /* Compiles it: nothing of the pacer is changed. s->plan and s->sets are set before. */
