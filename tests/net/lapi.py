@@ -8,7 +8,8 @@ It has the decisions of the file FOLDER/decisions, read for each question: a lin
 DURATION_MS", whose time begins when the line is first seen; a line that is gone was deleted. What it
 has sent counts as received, as CrowdSec does it: the next question is answered with what is new
 since. FOLDER/mode says how it answers: ok, 403, 500, redirect, garbage, list, cut (half of the
-answer), hang (half of it, and then nothing), odd (decisions that cannot be read among those that can).
+answer), hang (half of it, and then nothing), drip (20 bytes a second, for minutes), odd (decisions that
+cannot be read among those that can).
 FOLDER/log has a line for each question.
 """
 import http.server
@@ -121,8 +122,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             while mode == "hang" and (FOLDER / "mode").read_text().strip() == "hang":
                 time.sleep(0.05)
+        elif mode == "drip":
+            self.drip(body + b" " * 4096)
         else:
             self.say(200, body)
+
+    def drip(self, body):
+        self.say(200, b"", len(body))
+        self.close_connection = True
+        for at in range(len(body)):
+            if (FOLDER / "mode").read_text().strip() != "drip":
+                return
+            try:
+                self.wfile.write(body[at:at + 1])
+            except OSError:  # nobody waits for it any more
+                return
+            time.sleep(0.05)
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -234,6 +234,31 @@ api_that_fails()
 	all_down
 }
 
+# An answer that comes by and by has ten times the timeout. What is known holds meanwhile, also for
+# a pacer that is new.
+api_that_drips()
+{
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000"
+	bouncer_up
+	until_banned 10.77.0.11
+	mode drip
+	until_true 2 more_than drip 0 || fail "it does not ask: $(cat "$work/said")"
+	pacer load s0 -c "$work/wide.yaml" --replace >/dev/null
+	until_true 1 banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	equal "$(asked drip)" 1 "questions until then"
+	until_true 2 more_than drip 1 || fail "it still waits: $(cat "$work/said")"
+	said 1 '8080/: the answer took longer than 10 s, 10 times timeout: what is banned lasts as long as was decided$'
+	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	mode ok
+	decide "2 ban Ip 10.77.0.12 600000"
+	until_banned 10.77.0.12
+	said 1 'it answers again$'
+	all_down
+}
+
 # Told to end while the API is silent, it waits for no answer.
 ends_while_it_asks()
 {
@@ -505,6 +530,7 @@ in_server ip link set lo up
 try follows
 try several_of_one
 try api_that_fails
+try api_that_drips
 try ends_while_it_asks
 try api_restarted
 try comes_and_goes

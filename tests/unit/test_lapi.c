@@ -30,13 +30,22 @@ static struct {
 	CURLcode result;
 	const char *why;
 	long status;
-	size_t bytes;			  /* of an answer */
+	size_t bytes; /* of an answer */
+	uint64_t took_ns;
 } as = {.perform = CURLM_INTERNAL_ERROR}; /* nothing can be sent */
 
 static size_t (*keep)(char *from, size_t size, size_t n, void *arg);
 static void *kept_by;
 static char *why;
 static CURLoption lacks;
+static long limit_ms;
+static int meanwhiles;
+static uint64_t now_ns = 5000000000;
+
+uint64_t host_now_ns(void)
+{
+	return now_ns;
+}
 
 #undef curl_easy_setopt
 CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
@@ -53,6 +62,8 @@ CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 		keep = va_arg(more, size_t(*)(char *, size_t, size_t, void *));
 	else if (option == CURLOPT_WRITEDATA)
 		kept_by = va_arg(more, void *);
+	else if (option == CURLOPT_TIMEOUT_MS)
+		limit_ms = va_arg(more, long);
 	else if (option == CURLOPT_ERRORBUFFER)
 		why = va_arg(more, char *);
 	va_end(more);
@@ -78,6 +89,7 @@ CURLMcode curl_multi_perform(CURLM *multi, int *running)
 
 	(void)multi;
 	*running = as.turns-- > 0;
+	now_ns += as.took_ns;
 	while (!*running && left) {
 		size_t n = left < sizeof(some) ? left : sizeof(some);
 
@@ -133,6 +145,7 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 	va_list more;
 
 	(void)easy;
+	(void)info;
 	va_start(more, info);
 	*va_arg(more, long *) = as.status;
 	va_end(more);
@@ -196,8 +209,18 @@ static void test_an_address_that_is_too_long(void **unused)
 	assert_string_equal(asked, "");
 }
 
-static const struct lapi_options plain = {
-    .url = URL, .key = "k", .ca_file = "ca.pem", .stall_s = 1};
+static void meanwhile(void *arg)
+{
+	assert_ptr_equal(arg, &meanwhiles);
+	meanwhiles++;
+}
+
+static const struct lapi_options plain = {.url = URL,
+					  .key = "k",
+					  .ca_file = "ca.pem",
+					  .stall_s = 1,
+					  .meanwhile = meanwhile,
+					  .arg = &meanwhiles};
 
 static void test_what_becomes_of_it(void **unused)
 {
@@ -215,6 +238,15 @@ static void test_what_becomes_of_it(void **unused)
 	    {{.add = CURLM_OUT_OF_MEMORY}, -1, "libcurl cannot ask"},
 	    {{.result = CURLE_COULDNT_CONNECT, .why = "nobody there"}, -1, ": nobody there"},
 	    {{.result = CURLE_COULDNT_CONNECT}, -1, ": "},
+	    {{.result = CURLE_OPERATION_TIMEDOUT, .why = "too slow", .took_ns = 9999999999},
+	     -1,
+	     ": too slow"},
+	    {{.result = CURLE_OPERATION_TIMEDOUT, .why = "timed out", .took_ns = 10000000000},
+	     -1,
+	     ": the answer took longer than 10 s, 10 times timeout"},
+	    {{.result = CURLE_COULDNT_CONNECT, .why = "nobody", .took_ns = 10000000000},
+	     -1,
+	     ": nobody"},
 	    {{.status = 401}, -1, "it does not know the api_key (HTTP status 401)"},
 	    {{.status = 403}, -1, "it does not know the api_key (HTTP status 403)"},
 	    {{.status = 500}, -1, "HTTP status 500: is it CrowdSec's local API?"},
@@ -228,6 +260,36 @@ static void test_what_becomes_of_it(void **unused)
 		if (rows[i].error && !strstr(error.text, rows[i].error))
 			fail_msg("%zu: %s", i, error.text);
 	}
+}
+
+/* A year, too, is a number of milliseconds for libcurl. */
+static void test_how_long_an_answer_may_take(void **unused)
+{
+	static const struct {
+		long stall_s, limit_ms;
+	} rows[] = {{1, 10000}, {60, 600000}, {214748, 2147480000}, {31536000, 2147483000}};
+	struct lapi_options options = {.url = URL, .key = "k"};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		options.stall_s = rows[i].stall_s;
+		lapi_close(lapi_open(&options, &error));
+		assert_int_equal(limit_ms, rows[i].limit_ms);
+	}
+}
+
+/* Whoever waits for an answer has other things to do, until it is there. */
+static void test_what_is_done_meanwhile(void **unused)
+{
+	(void)unused;
+	no_memory = false;
+	meanwhiles = 0;
+	as = (typeof(as)){.status = 200, .turns = 3};
+	assert_int_equal(ask(&plain, true), 0);
+	assert_int_equal(meanwhiles, 3);
+	as = (typeof(as)){.status = 200, .turns = 3, .stop = true};
+	assert_int_equal(ask(&plain, true), 1);
+	assert_int_equal(meanwhiles, 3);
 }
 
 /* Without the certificate it is to trust, or its key, it asks nobody. */
@@ -284,6 +346,8 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_for_the_origins),
 	    cmocka_unit_test(test_an_address_that_is_too_long),
 	    cmocka_unit_test(test_what_becomes_of_it),
+	    cmocka_unit_test(test_how_long_an_answer_may_take),
+	    cmocka_unit_test(test_what_is_done_meanwhile),
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_for_the_answer),
 	};

@@ -2,9 +2,12 @@
 #include "bouncer/lapi.h"
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "live/host.h"
 
 #define URL_MAX	  2048
 #define AGENT	  "xdp-pacer-crowdsec/v" PACER_VERSION
@@ -19,6 +22,7 @@ struct lapi {
 	char *text, why[CURL_ERROR_SIZE];
 	size_t len, room;
 	bool too_long;
+	uint64_t begun_ns; /* of the question */
 };
 
 static size_t keep(char *from, size_t size, size_t n, void *arg)
@@ -46,6 +50,15 @@ static size_t keep(char *from, size_t size, size_t n, void *arg)
 	return n;
 }
 
+/* Of an answer as a whole. */
+static long limit_s(const struct lapi *l)
+{
+	const long max_s = INT_MAX / 1000; /* libcurl counts it in milliseconds */
+	long stall_s = l->options->stall_s;
+
+	return stall_s <= max_s / LAPI_STALLS ? stall_s * LAPI_STALLS : max_s;
+}
+
 static bool set_options(struct lapi *l)
 {
 	const struct lapi_options *o = l->options;
@@ -61,6 +74,7 @@ static bool set_options(struct lapi *l)
 	failed |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)LAPI_CONNECT_S);
 	failed |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	failed |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, o->stall_s);
+	failed |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, limit_s(l) * 1000);
 	failed |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, keep);
 	failed |= curl_easy_setopt(e, CURLOPT_WRITEDATA, l);
 	failed |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, l->why);
@@ -140,12 +154,22 @@ static int transfer(struct lapi *l, int stop_fd, CURLcode *code)
 			return -1;
 		if (stop.revents)
 			return 1;
+		if (running && l->options->meanwhile)
+			l->options->meanwhile(l->options->arg);
 	}
 	message = curl_multi_info_read(l->multi, &left);
 	if (!message || message->msg != CURLMSG_DONE)
 		return -1;
 	*code = message->data.result;
 	return 0;
+}
+
+/* libcurl has the same code for an answer that stands still. */
+static bool took_too_long(const struct lapi *l, CURLcode code)
+{
+	uint64_t limit_ns = (uint64_t)limit_s(l) * 1000000000;
+
+	return code == CURLE_OPERATION_TIMEDOUT && host_now_ns() - l->begun_ns >= limit_ns;
 }
 
 static int no_answer(const struct lapi *l, CURLcode code, struct policy_error *error)
@@ -156,6 +180,10 @@ static int no_answer(const struct lapi *l, CURLcode code, struct policy_error *e
 	if (l->too_long)
 		return policy_fail(error, 0, "%.100s: the answer is longer than %lu MiB", url,
 				   LAPI_MAX >> 20);
+	if (took_too_long(l, code))
+		return policy_fail(error, 0,
+				   "%.100s: the answer took longer than %ld s, %d times timeout",
+				   url, limit_s(l), LAPI_STALLS);
 	if (code)
 		return policy_fail(error, 0, "%.100s: %.200s", url,
 				   *l->why ? l->why : curl_easy_strerror(code));
@@ -182,6 +210,7 @@ int lapi_ask(struct lapi *l, bool whole, int stop_fd, const char **answer, size_
 	l->len = 0;
 	l->too_long = false;
 	*l->why = 0;
+	l->begun_ns = host_now_ns();
 	if (set_url(l, whole, error))
 		return -1;
 	if (curl_multi_add_handle(l->multi, l->easy))

@@ -3,8 +3,8 @@
  * Purpose: asks a CrowdSec local API over HTTP, by libcurl.
  *
  * Error: an answer that is not whole, of another status than 200, longer than LAPI_MAX, or that
- * stands still for as long as the options say, is none. A redirection is none either: the key is
- * for that address alone. One thread.
+ * stands still for as long as the options say, or takes LAPI_STALLS times that as a whole, is none.
+ * A redirection is none either: the key is for that address alone. One thread.
  */
 #ifndef PACER_LAPI_H
 #define PACER_LAPI_H
@@ -16,6 +16,7 @@
 
 #define LAPI_MAX       (32ul << 20) /* bytes of an answer, once it is unpacked */
 #define LAPI_CONNECT_S 5
+#define LAPI_STALLS    10 /* by 60 s: 32 MiB at 56 kB/s */
 
 struct lapi;
 
@@ -25,6 +26,9 @@ struct lapi_options {
 	const char *ca_file; /* of who signs the API's certificate; NULL: the machine's */
 	const char *origins; /* of which decisions are wanted, "a,b"; NULL: of all */
 	long stall_s;	     /* at least 1 */
+	/* Called while an answer is waited for, each second or more often; NULL: nothing is. */
+	void (*meanwhile)(void *arg);
+	void *arg;
 };
 
 /* NULL with *error filled. The options have to last. */

@@ -28,6 +28,8 @@
 #include "live/host.h"
 #include "live/watch.h"
 
+#define MEANWHILE_NS 1000000000ull
+
 enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 
 static int usage(FILE *to)
@@ -54,6 +56,7 @@ struct bouncer {
 	bool asked;  /* there has been an answer */
 	bool partly; /* the last was none: the next has to be whole */
 	bool down;   /* that was said */
+	uint64_t tended_ns;
 	int stop_fd;
 };
 
@@ -78,6 +81,30 @@ static int tend(struct bouncer *b, size_t i)
 		bouncer_say("%s", at->error.text);
 	at->told = result;
 	return result;
+}
+
+static int tend_all(struct bouncer *b)
+{
+	struct policy_error error;
+	int result = 0;
+
+	if (watch_look(&b->watch, &error)) {
+		bouncer_say("%s", error.text);
+		result = -1;
+	}
+	for (size_t i = 0; b->asked && i < b->watch.n; i++)
+		result |= tend(b, i);
+	b->tended_ns = host_now_ns();
+	return result;
+}
+
+/* By what is known: a pacer that is new need not wait for the answer that is on its way. */
+static void tend_meanwhile(void *arg)
+{
+	struct bouncer *b = arg;
+
+	if (b->asked && host_now_ns() - b->tended_ns >= MEANWHILE_NS)
+		(void)tend_all(b);
 }
 
 /* --- the API -------------------------------------------------------------------------------- */
@@ -132,17 +159,11 @@ static bool stops(const struct bouncer *b)
 static int go(struct bouncer *b, bool once)
 {
 	do {
-		struct policy_error error;
 		int result = ask(b);
 
 		if (result > 0)
 			return EXIT_DONE;
-		if (watch_look(&b->watch, &error)) {
-			bouncer_say("%s", error.text);
-			result = -1;
-		}
-		for (size_t i = 0; b->asked && i < b->watch.n; i++)
-			result |= tend(b, i);
+		result |= tend_all(b);
 		if (once)
 			return result ? EXIT_FAILED : EXIT_DONE;
 	} while (!stops(b));
@@ -191,10 +212,13 @@ static int begin(struct bouncer *b, struct policy_error *error)
 
 	for (size_t i = 0; i < b->settings.n; i++)
 		ifname[i] = b->settings.ifname[i];
-	b->options = (struct lapi_options){b->settings.url, b->settings.key,
+	b->options = (struct lapi_options){b->settings.url,
+					   b->settings.key,
 					   *b->settings.ca_file ? b->settings.ca_file : NULL,
 					   *b->settings.origins ? b->settings.origins : NULL,
-					   (long)(b->settings.timeout_ns / 1000000000)};
+					   (long)(b->settings.timeout_ns / 1000000000),
+					   tend_meanwhile,
+					   b};
 	json_count_failures();
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTERM);
