@@ -469,6 +469,43 @@ once()
 	rm -rf "$work/lapi"
 }
 
+# once_fails PATTERN: and says that.
+once_fails()
+{
+	local code=0
+
+	in_server timeout "$hang_s" "$bouncer" -c "$work/bouncer.yaml" --once 2>"$work/said" || code=$?
+	equal "$code" 1 "exit code with $1" || return
+	said 1 "$1"
+}
+
+# What it could not ban is not done.
+once_in_part()
+{
+	local i
+
+	settings
+	wide 8
+	api_up
+	for i in $(seq 1 20); do
+		echo "$i ban Ip 192.0.2.$i 600000"
+	done >"$work/lapi/decisions"
+	once_fails 's0: there was no room for [0-9]+ of 20 bans: ' || return
+	pacer unload s0 >/dev/null
+	wide
+	in_server "$bouncer" -c "$work/bouncer.yaml" --once 2>/dev/null || fail "with room: $?"
+	load wide --replace
+	for i in 20 21 22 23; do
+		pacer ban s0 add "100.64.0.0/$i" --for 10m >/dev/null
+	done
+	decide "1 ban Range 198.51.100.0/24 600000"
+	once_fails 's0: 1 ban of this length is left out: ' || return
+	decide "1 ban Ip nobody 600000"
+	once_fails ' 1 decision is left out, the first: '
+	api_down
+	rm -rf "$work/lapi"
+}
+
 # check_of LINE...: of settings with this.
 check_of()
 {
@@ -541,5 +578,6 @@ try another_table
 try no_length
 try many
 try once
+try once_in_part
 try wrong_settings
 finish

@@ -248,6 +248,27 @@ static void test_no_room(void **unused)
 	says("eth0: 2 banned, 0 lifted;");
 }
 
+/* It is known whether all is banned. */
+static void test_what_it_lacks(void **unused)
+{
+	(void)unused;
+	assert_false(place_lacks(&place));
+	room = 1;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	assert_true(place_lacks(&place));
+	room = BANNED_MAX;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	assert_false(place_lacks(&place));
+	wrong = ".0/24";
+	assert_int_equal(bring(KEYS("192.0.2.1", "198.51.100.0/24"), 100), 0);
+	assert_true(place_lacks(&place));
+	wrong = "::1";
+	assert_int_equal(bring(KEYS("192.0.2.1", "2001:db8::1"), 100), 0);
+	assert_true(place_lacks(&place));
+	assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+	assert_false(place_lacks(&place));
+}
+
 /* A table of another size is empty at first. */
 static void test_another_table(void **unused)
 {
@@ -472,6 +493,7 @@ int main(void)
 	    CASE(test_what_changes),
 	    CASE(test_ended_meanwhile),
 	    CASE(test_no_room),
+	    CASE(test_what_it_lacks),
 	    CASE(test_wrong_length),
 	    CASE(test_another_table),
 	    CASE(test_a_table_that_began_anew),

@@ -53,9 +53,10 @@ struct bouncer {
 	struct watch watch;
 	struct place place[SETTINGS_INTERFACES];
 	struct decisions decisions;
-	bool asked;  /* there has been an answer */
-	bool partly; /* the last was none: the next has to be whole */
-	bool down;   /* that was said */
+	bool left_out; /* some of the last answer */
+	bool asked;    /* there has been an answer */
+	bool partly;   /* the last was none: the next has to be whole */
+	bool down;     /* that was said */
 	uint64_t tended_ns;
 	int stop_fd;
 };
@@ -117,6 +118,7 @@ static int take_answer(struct bouncer *b, const char *answer, size_t len, bool w
 
 	if (decisions_take(&b->decisions, answer, len, whole, host_now_ns(), &told, &why))
 		return policy_fail(error, 0, "%.100s: %.250s", b->settings.url, why.text);
+	b->left_out = told.left_out;
 	if (told.left_out)
 		bouncer_say("%zu decision%s left out, the first: %s", told.left_out,
 			    told.left_out == 1 ? " is" : "s are", told.why);
@@ -146,6 +148,16 @@ static int ask(struct bouncer *b)
 	return result;
 }
 
+/* Of what is decided. */
+static bool lacks(const struct bouncer *b)
+{
+	bool lacks = b->left_out;
+
+	for (size_t i = 0; i < b->watch.n; i++)
+		lacks |= place_lacks(&b->place[i]);
+	return lacks;
+}
+
 /* Waits; true: it is to stop. */
 static bool stops(const struct bouncer *b)
 {
@@ -165,7 +177,7 @@ static int go(struct bouncer *b, bool once)
 			return EXIT_DONE;
 		result |= tend_all(b);
 		if (once)
-			return result ? EXIT_FAILED : EXIT_DONE;
+			return result || lacks(b) ? EXIT_FAILED : EXIT_DONE;
 	} while (!stops(b));
 	return EXIT_DONE;
 }

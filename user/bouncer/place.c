@@ -259,6 +259,15 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 	return 0;
 }
 
+bool place_lacks(const struct place *place)
+{
+	bool lacks = place->no_room;
+
+	for (int len = 0; len <= 128; len++)
+		lacks |= place->refused[0][len] || place->refused[1][len];
+	return lacks;
+}
+
 void place_free(struct place *place)
 {
 	free_pieces(&place->has);

@@ -36,6 +36,8 @@ struct place {
  */
 int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 		struct policy_error *error);
+/* Is something of what was told last not banned: for want of room, or as its length cannot be? */
+bool place_lacks(const struct place *place);
 void place_free(struct place *place);
 
 #endif
