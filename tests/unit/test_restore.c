@@ -13,6 +13,7 @@
 #include "starved.h"
 #include "stays.h"
 
+#include "live/allow_maps.h"
 #include "live/freeze.h"
 #include "live/host.h"
 #include "live/restore.h"
@@ -850,6 +851,60 @@ static void what_is_allowed(void **unused)
 	detach();
 }
 
+/* The policy's own entries are not in it, which another policy may not have; nor what has lapsed.
+ */
+static void what_is_by_hand(void **unused)
+{
+	static const char text[] =
+	    "memory: 64Ki\nrules:\n- {name: a, limits: [{key: all, gap: 1s}]}\n";
+	const struct allow_entry entries[] = {
+	    {{4, 32, {10, 0, 0, 1}}, true, false, 0},
+	    {{4, 32, {10, 0, 0, 2}}, false, true, 99 * SECOND},
+	    {{4, 32, {10, 0, 0, 3}}, true, true, 0},
+	};
+	struct allowlist list;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(text);
+	assert_int_equal(allowlist_init(&list), 0);
+	for (size_t i = 0; i < ARRAY(entries); i++)
+		assert_true(allowlist_append(&list, &entries[i]));
+	assert_int_equal(allow_maps_write(&pacer, 0, &list, &error), 0);
+	allowlist_free(&list);
+	save_and_read(&s);
+	assert_int_equal(s.allow.n, 1);
+	assert_int_equal(s.allow.entry[0].prefix.addr[3], 3);
+	state_free(&s);
+	detach();
+}
+
+/* Keys that have no entry of their own share some, whose packets count on, too. */
+static void what_keys_share(void **unused)
+{
+	static const char text[] = "memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, "
+				   "packets: 1, window: 100s, entries: 8}]}\n";
+	struct restored what;
+	uint32_t before = 0;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(text);
+	for (uint32_t key = 0; key < 400; key++)
+		before += judge(key, 0) == PACER_ADMIT;
+	assert_true(before > 8 && before < 400);
+	save_and_read(&s);
+	assert_true(go_on(&s, text, &what));
+	for (uint32_t key = 0; key < 400; key++)
+		assert_int_not_equal(judge(key, 0), PACER_ADMIT);
+	state_free(&s);
+	detach();
+}
+
 #define NO_BANS	  "memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, gap: 1s, entries: 8}]}\n"
 #define FEW_BANS  "memory: 64Ki\nbans: 8\nrules:\n" BANNING
 #define MORE_BANS "memory: 2Mi\nbans: 1024\nrules:\n" BANNING
@@ -1530,6 +1585,8 @@ int main(void)
 	    FILE_TEST(a_rate_cut_off),
 	    FILE_TEST(a_throttle_that_cools_meanwhile),
 	    FILE_TEST(what_is_allowed),
+	    FILE_TEST(what_is_by_hand),
+	    FILE_TEST(what_keys_share),
 	    FILE_TEST(what_is_banned),
 	    FILE_TEST(bans_that_grow),
 	    FILE_TEST(too_many_are_allowed),
