@@ -10,6 +10,7 @@
 #include "live/bans.h"
 #include "live/change.h"
 #include "live/copies.h"
+#include "live/draining.h"
 #include "live/fleet_shares.h"
 #include "live/freeze.h"
 #include "live/host.h"
@@ -313,6 +314,19 @@ static void test_draining_last_from_the_last_packet_on(void **unused)
 	assert_int_equal(graces, 2);
 	assert_true(kernel_now_ns == begun_ns + 2 * JUDGING_NS);
 	assert_true(draining()->until_ns == kernel_now_ns + compile_limiter_memory_ns(draining()));
+}
+
+/* What the coarse clock reads may be before its end for that long. */
+static void test_draining_last_for_the_coarse_clock(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to(SMALL RULE(TO_DST));
+	control.resolution_ns = 4000000;
+	kernel_now_ns = draining()->until_ns + control.resolution_ns;
+	assert_false(draining_expired(&pacer, draining()));
+	kernel_now_ns++;
+	assert_true(draining_expired(&pacer, draining()));
 }
 
 /* The same of a pool's target that goes: what it got counts until it has cooled down. */
@@ -1770,6 +1784,31 @@ static void test_a_rotation_cut_off_is_taken_up(void **unused)
 	assert_int_equal(banned_by(1, 3), 3);
 }
 
+/* Those that waited move before the next rotation, which is not refused for them. */
+static void test_bans_that_waited_do_not_wait_again(void **unused)
+{
+	(void)unused;
+	begin(SMALL BANNING(LARGE));
+	in_force()->secret = in_force()->rule[0].limiter[0].secret = 1;
+	in_force()->bans.moving = 1;
+	if (change_rotate(&pacer, &plan, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(in_force()->secret, 0);
+	assert_int_equal(in_force()->bans.moving, 0);
+}
+
+/* One that was cut off before its limits were timed is timed then, and not refused for that. */
+static void test_a_rotation_after_one_cut_off(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
+	assert_true(in_force()->rule[0].limiter[1].until_ns);
+	in_force()->rule[0].limiter[1].until_ns = COMPILE_UNTIL_SET;
+	assert_int_equal(change_rotate(&pacer, &plan, &error), -1);
+	assert_non_null(strstr(error.text, "needed for another"));
+}
+
 /* --- frozen for a save ---------------------------------------------------------------------- */
 
 static void begin_to_freeze(void)
@@ -1917,6 +1956,7 @@ int main(void)
 	    CASE(test_cleared_after_the_last_writer_by_a_map),
 	    CASE(test_nothing_tells_of_the_last_writer),
 	    CASE(test_draining_last_from_the_last_packet_on),
+	    CASE(test_draining_last_for_the_coarse_clock),
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
 	    CASE(test_a_value_has_its_generation),
 	    CASE(test_an_entry_stays_held),
@@ -1968,6 +2008,8 @@ int main(void)
 	    CASE(test_a_rotation_moves_bans_and_keeps_lines),
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),
+	    CASE(test_bans_that_waited_do_not_wait_again),
+	    CASE(test_a_rotation_after_one_cut_off),
 	    CASE(test_frozen),
 	    CASE(test_frozen_of_the_largest_table),
 	    CASE(test_frozen_pools),

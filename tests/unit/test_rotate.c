@@ -497,6 +497,26 @@ static void test_bans_lifted(void **unused)
 	}
 }
 
+/* A ban's note goes with it: its number in a row, and whether somebody said so. */
+static void test_notes_move(void **unused)
+{
+	const uint32_t note = 3u << PACER_BAN_ROW | PACER_BAN_OUTSIDE;
+	uint32_t i, found = 0;
+
+	(void)unused;
+	begin_bans(16);
+	ban_some(20, 0);
+	for (i = 0; i < bans.sets * PACER_BAN_WAYS; i++)
+		lines[bans.base + i].ban_note = lines[bans.base + i].ban_until_ns ? note : 0;
+	assert_bans(rotate_bans(&table, &bans, secret, 1, host.now_ns));
+	for (i = 0; i < bans.sets * PACER_BAN_WAYS; i++)
+		if (lines[bans.base + i].ban_until_ns) {
+			assert_int_equal(lines[bans.base + i].ban_note, note);
+			found++;
+		}
+	assert_int_equal(found, n_banned);
+}
+
 /* As `ban del` does, entry for entry. */
 static void lift_it(void)
 {
@@ -507,18 +527,33 @@ static void lift_it(void)
 	assert_true(lifted <= 2);
 }
 
-/* A ban that is lifted while it is on its way, be it at any access, is in neither place. */
+/* Others that end with the first, where the new secret has them. */
+static void ban_until_the_same(uint32_t n)
+{
+	while (n--) {
+		struct banned b = {any_key(), banned[0].until_ns};
+		struct pacer_ban_ask q = ask(&b.key, 1);
+
+		if (pacer_ban_add(&q, b.until_ns) == PACER_BANNED)
+			banned[n_banned++] = b;
+	}
+}
+
+/* A ban that is lifted while it is on its way, be it at any access, is in neither place; and no
+ * other ban with it.
+ */
 static void test_lifted_on_the_way(void **unused)
 {
-	uint32_t steps = 1, i, n = 0;
+	uint32_t steps = 1, i, k, n = 0;
 
 	(void)unused;
 	for (i = 0; i < steps; i++, n++) {
 		oracle_seed(83);
 		do {
-			begin_bans(16);
+			begin_bans(4);
 			ban_some(1, 0);
-		} while (!waiting());
+			ban_until_the_same(6);
+		} while (!waiting() || n_banned < 7);
 		other.act = lift_it;
 		other.at = i;
 		other.steps = 0;
@@ -526,6 +561,8 @@ static void test_lifted_on_the_way(void **unused)
 		other.act = NULL;
 		steps = other.steps;
 		assert_false(is_banned(&banned[0].key, 0) || is_banned(&banned[0].key, 1));
+		for (k = 1; k < n_banned; k++)
+			assert_true(is_banned(&banned[k].key, 1));
 	}
 	assert_in_range(n, 50, 1000);
 }
@@ -604,6 +641,7 @@ int main(void)
 	    TEST(test_false_denials),
 	    TEST(test_bans),
 	    TEST(test_bans_cut_off),
+	    TEST(test_notes_move),
 	    TEST(test_bans_lifted),
 	    TEST(test_lifted_on_the_way),
 	    TEST(test_packets_while_bans_move),
