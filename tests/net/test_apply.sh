@@ -330,7 +330,7 @@ rolls_back_allow()
 
 waits_for_lock()
 {
-	grep -q -- "-> FLOCK .* $pid " /proc/locks
+	grep -q -- "-> FLOCK .* WRITE $pid " /proc/locks
 }
 
 # meanwhile COMMAND...: what is done while an apply waits for its turn; it finds that and does nothing.

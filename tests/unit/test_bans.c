@@ -147,6 +147,16 @@ static void test_key_of_several_limits(void **unused)
 	assert_string_equal(error.text, "eth0: its policy has no rule b");
 }
 
+/* An address is a source's where the rule counts by sources, and then no destination's. */
+static void test_key_of_source_and_destination(void **unused)
+{
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  limits: [{key: dst, " ENTRIES
+		   ", {key: src, " ENTRIES "]\n");
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_int_equal(list(), 1);
+}
+
 /* A rule that bans by itself bans what it cannot read whole, too; such a key is lifted by its text.
  */
 static void test_key_of_unknown_ports(void **unused)
@@ -267,6 +277,7 @@ static void test_lengths(void **unused)
 	assert_int_equal(list(), 2 * PACER_BAN_LENGTHS);
 	assert_int_equal(lift(NULL, "192.0.0.0/24"), 0);
 	assert_int_equal(add(NULL, "192.0.0.0/20"), 0); /* there is room for another one again */
+	assert_int_equal(add("a", "192.0.2.1"), 0);	/* a rule's keys have no length */
 }
 
 static void test_lifted_twice(void **unused)
@@ -588,6 +599,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(test_keys),
 	    CASE(test_key_of_several_limits),
+	    CASE(test_key_of_source_and_destination),
 	    CASE(test_key_of_unknown_ports),
 	    CASE(test_rule_that_is_gone),
 	    CASE(test_bans_that_nobody_asks_for),
