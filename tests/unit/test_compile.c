@@ -832,6 +832,24 @@ static void test_bytes(void **unused)
 	}
 }
 
+/* A set keeps its counter wherever it stands, and a new one has none of those of two policies. */
+static void test_counters_of_sets(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("sets: [{name: a, of: [192.0.2.1]}, {name: b, of: [192.0.2.2]}]\n"
+			      "rules: []\n"),
+			 0);
+	assert_true(now.bin.set_counter[0] == 0 && now.bin.set_counter[1] == 1);
+	assert_int_equal(apply("sets: [{name: b, of: [192.0.2.2]}]\nrules: []\n"), 0);
+	assert_int_equal(now.bin.set_counter[0], 1);
+	assert_int_equal(apply("sets: [{name: c, of: [192.0.2.3]}, {name: b, of: [192.0.2.2]}]\n"
+			       "rules: []\n"),
+			 0);
+	assert_true(now.bin.set_counter[0] == 0 && now.bin.set_counter[1] == 1);
+	assert_int_equal(apply("sets: [{name: d, of: [192.0.2.4]}]\nrules: []\n"), 0);
+	assert_int_equal(now.bin.set_counter[0], 2);
+}
+
 /* ---- the clock ---- */
 
 static void test_clock(void **unused)
@@ -879,6 +897,14 @@ static void test_clock(void **unused)
 	}
 	assert_int_equal(load("rules: []\n"), 0);
 	assert_int_equal(now.bin.flags & PACER_CLOCK_EXACT, 0);
+	for (i = 0; i < 2; i++) { /* a pool's targets have a clock, too */
+		say_again();
+		say("else: pool p\nrules: []\npools:\n- {name: p, targets: [veth1], each: 9, "
+		    "cooldown: %ums, max_cooldown: 2s, threshold: 9}\n",
+		    i ? 63 : 64);
+		assert_int_equal(load(doc.s), 0);
+		assert_int_equal(!!(now.bin.flags & PACER_CLOCK_EXACT), i);
+	}
 	static const char *const shut[] = {"rate: 1k/s, burst: 4", "rate: 1k/h, burst: 1",
 					   "rate: 1MB/s, burst: 5513", "rate: 1/h, burst: 1"};
 	for (i = 0; i < ARRAY(shut); i++) {
@@ -3012,6 +3038,7 @@ int main(void)
 	    TEST(test_idle_time),
 	    TEST(test_gap_outlives_the_ring),
 	    TEST(test_bytes),
+	    TEST(test_counters_of_sets),
 	    TEST(test_clock),
 	    TEST(test_rate_lines),
 	    TEST(test_draining_rate),

@@ -7,6 +7,7 @@
 #include "applied.h"
 
 #include "parsed.h"
+#include "plan/drift.h"
 #include "plan/shares.h"
 #include "share.h"
 #include "short.h"
@@ -404,6 +405,40 @@ static const struct pacer_limiter *of_fleet(const char *limits, size_t k)
 	return &now.bin.rule[0].limiter[k];
 }
 
+/* The time of a fleet's limit is longer than a plain one's by what hosts' clocks may differ. */
+static void clocks_that_drift(void **unused)
+{
+	static const char *const limits[] = {
+	    "  - {key: src, packets: 100, window: 1h, fleet: %s}\n",
+	    "  - {key: src, rate: 100/h, burst: 100, fleet: %s}\n",
+	    "  - {key: all, uses: 100, cooldown: 1h, max_cooldown: 2h, fleet: %s}\n",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(limits); i++) {
+		uint64_t time_ns[2], open_ns[2];
+
+		for (int k = 0; k < 2; k++) {
+			const struct pacer_limiter *t;
+			char text[128];
+
+			snprintf(text, sizeof(text), limits[i], k ? "yes" : "no");
+			t = of_fleet(text, 0);
+			time_ns[k] = i == 0   ? t->window.ring_ns
+				     : i == 1 ? t->rate.unit_ns
+					      : t->throttle.cooldown_ns;
+			open_ns[k] = i < 2 ? 0 : t->throttle.open_ns;
+		}
+		assert_true(time_ns[1] > time_ns[0] + (time_ns[0] >> (DRIFT_SHIFT + 1)));
+		assert_true(time_ns[1] < time_ns[0] + (time_ns[0] >> (DRIFT_SHIFT - 1)));
+		assert_true(open_ns[1] >= open_ns[0]);
+	}
+	/* Without an end there is none to make longer. */
+	assert_true(
+	    of_fleet("  - {key: all, uses: 100, cooldown: 1h, threshold: 9, fleet: yes}\n", 0)
+		->throttle.open_ns > UINT64_MAX / 2);
+}
+
 /* A limit is the same on all hosts but for its value. */
 static void who_shares_with_whom(void **unused)
 {
@@ -552,6 +587,7 @@ int main(void)
 	    cmocka_unit_test(a_short_way_of_its_own),
 	    cmocka_unit_test(words),
 	    cmocka_unit_test(times),
+	    cmocka_unit_test(clocks_that_drift),
 	    cmocka_unit_test(who_shares_with_whom),
 	    cmocka_unit_test(each_has_a_place),
 	    cmocka_unit_test(it_counts_for_longer),

@@ -126,6 +126,8 @@ static void test_profiles(void **unused)
 	p = throttle_of("clock: exact", "{key: all, uses: 1M, cooldown: 1s}");
 	assert_int_equal(p->lease, 256);
 	assert_int_equal(p->lease_ns, 10 * MS);
+	p = throttle_of("clock: exact", "{key: all, uses: 1M, cooldown: 1h}");
+	assert_int_equal(p->lease_ns, 100 * MS); /* as long as a change remembers it */
 	p = throttle_of("clock: coarse", "{key: all, uses: 1M, cooldown: 1s}");
 	assert_int_equal(p->lease_ns, 4 * RESOLUTION);
 	p = throttle_of("clock: exact",
