@@ -727,20 +727,21 @@ static void test_a_refusal_of_what_is_gone(void **unused)
 /* Another leader keeps all for as long again: what has ended is lifted there, by who told it. */
 static void test_another_leader(void **unused)
 {
-	for (term = 2; term <= 3; term++) { /* the first that is heard of is no other */
+	for (uint64_t next = 2; next <= 3; next++) { /* the first that is heard of is no other */
 		(void)end(unused);
 		(void)begin(unused);
+		term = 2;
 		exchange_look(&x);
-		x.term = 2;
 		here(now + 100 * S);
 		assert_true(step());
 		assert_int_equal(there_s(), 100);
+		term = next;
 		exchange_look(&x);
 		now += 103 * S;
 		shared_looked(&x.items, now);
-		assert_int_equal(exchange_waits(&x), term == 3);
+		assert_int_equal(exchange_waits(&x), next == 3);
 		assert_true(step());
-		assert_int_equal(there_s(), term == 3 ? 0 : 100);
+		assert_int_equal(there_s(), next == 3 ? 0 : 100);
 	}
 }
 

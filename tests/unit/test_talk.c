@@ -375,7 +375,9 @@ static void a_store_that_went_back_is_noticed(void **state)
 	(void)send(FLEET_RENEW);
 	assert_true(m.went_back);
 	assert_false(share.sure);
-	now += 60 * S; /* and nothing is asked of it any more */
+	assert_true(now < fleet_end_ns(&m));
+	assert_false(fleet_holds(&m, &share, now)); /* though the session lasts */
+	now += 60 * S;				    /* and nothing is asked of it any more */
 	assert_int_equal(next_step(), FLEET_WAIT);
 }
 
