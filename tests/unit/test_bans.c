@@ -323,6 +323,28 @@ static void test_full(void **unused)
 	assert_int_equal(entered, 0);
 }
 
+/* What makes room for another keeps what is noted of it. */
+static void test_moved_with_their_notes(void **unused)
+{
+	const uint32_t note = 2u << PACER_BAN_ROW | PACER_BAN_OUTSIDE;
+	size_t before = 0, noted = 0;
+	char text[64];
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n" RULE_A);
+	for (uint32_t i = 0; i < 512; i++) {
+		snprintf(text, sizeof(text), "10.1.%u.%u", i >> 8, i & 255);
+		assert_int_equal(add(NULL, text), 0);
+		for (size_t k = 0; i == 31 && k < bans_room(&pacer); k++)
+			pacer.lines[copies[0].policy.bans.base + k].ban_note = note;
+		if (i == 31)
+			before = list();
+	}
+	for (size_t k = 0; k < bans_room(&pacer); k++)
+		noted += pacer.lines[copies[0].policy.bans.base + k].ban_note == note;
+	assert_int_equal(noted, before);
+}
+
 /* An entry that a CPU is writing is not moved; one that has ended gives way. */
 static void test_full_of_held_entries(void **unused)
 {
@@ -607,6 +629,7 @@ int main(void)
 	    CASE(test_lengths),
 	    CASE(test_lifted_twice),
 	    CASE(test_full),
+	    CASE(test_moved_with_their_notes),
 	    CASE(test_full_of_held_entries),
 	    CASE(test_during_a_trial),
 	    CASE(test_as_a_trial_ends),

@@ -832,6 +832,23 @@ static void test_bytes(void **unused)
 	}
 }
 
+/* Each rule's packets go to its own pool. */
+static void test_pools_of_rules(void **unused)
+{
+	(void)unused;
+	say_again();
+	say("pools:\n");
+	for (const char *name = "pq"; *name; name++)
+		say("- {name: %c, targets: [veth%c], each: 9, cooldown: 1s, max_cooldown: 2s, "
+		    "threshold: 9}\n",
+		    *name, *name);
+	say("rules:\n- {name: a, over: pool q, limits: [{key: src, gap: 1s}]}\n"
+	    "- {name: b, over: pool p, limits: [{key: src, gap: 1s}]}\n");
+	assert_int_equal(load(doc.s), 0);
+	assert_int_equal(now.bin.rule[0].pool, 1);
+	assert_int_equal(now.bin.rule[1].pool, 0);
+}
+
 /* A set keeps its counter wherever it stands, and a new one has none of those of two policies. */
 static void test_counters_of_sets(void **unused)
 {
@@ -3038,6 +3055,7 @@ int main(void)
 	    TEST(test_idle_time),
 	    TEST(test_gap_outlives_the_ring),
 	    TEST(test_bytes),
+	    TEST(test_pools_of_rules),
 	    TEST(test_counters_of_sets),
 	    TEST(test_clock),
 	    TEST(test_rate_lines),
