@@ -9,10 +9,11 @@
 
 #include "live/host.h"
 
-#define URL_MAX	  2048
-#define AGENT	  "xdp-pacer-crowdsec/v" PACER_VERSION
-#define LOOK_MS	  1000
-#define FIRST_MAX 65536 /* bytes: then twice that, and so on */
+#define URL_MAX	       2048
+#define AGENT	       "xdp-pacer-crowdsec/v" PACER_VERSION
+#define LOOK_MS	       1000
+#define LIMIT_SLACK_NS 100000000ull
+#define FIRST_MAX      65536 /* bytes: then twice that, and so on */
 
 struct lapi {
 	const struct lapi_options *options;
@@ -164,12 +165,13 @@ static int transfer(struct lapi *l, int stop_fd, CURLcode *code)
 	return 0;
 }
 
-/* libcurl has the same code for an answer that stands still. */
+/* libcurl has the same code for an answer that stands still; its time may end a little before. */
 static bool took_too_long(const struct lapi *l, CURLcode code)
 {
 	uint64_t limit_ns = (uint64_t)limit_s(l) * 1000000000;
 
-	return code == CURLE_OPERATION_TIMEDOUT && host_now_ns() - l->begun_ns >= limit_ns;
+	return code == CURLE_OPERATION_TIMEDOUT &&
+	       host_now_ns() - l->begun_ns + LIMIT_SLACK_NS >= limit_ns;
 }
 
 static int no_answer(const struct lapi *l, CURLcode code, struct policy_error *error)
