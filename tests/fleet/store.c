@@ -124,12 +124,12 @@ static void run(struct store *s, char **w, int n)
 	} else if (!strcmp(w[0], "pages") && n == 2) {
 		count_pages(s, w[1]);
 	} else if (!strcmp(w[0], "age") && n == 2) {
-		uint64_t age_ns = 0;
+		uint64_t age_ns = 0, left_ns = 0;
 
 		list = (struct store_list){.under = w[1]};
 		show(s, kind->list(s, &list, &now));
 		if (now.n)
-			show(s, kind->age(s, now.at[0].lease, &age_ns));
+			show(s, kind->age(s, now.at[0].lease, &age_ns, &left_ns));
 		printf(" %llu", (unsigned long long)age_ns / 1000000000);
 		store_snapshot_free(&now);
 	} else if (!strcmp(w[0], "clear") && n == 3) {
