@@ -317,6 +317,13 @@ missing()
 	equal "$(value up) $(value monitor)" "1 0" "up of all"
 	equal "$(pacer export s0 --textfile - | grep -c ^xdp_pacer_up)" 1 "metrics on stdout"
 	equal "$(pacer export s0 --textfile - --json | grep -c ^xdp_pacer_up)" 1 "metrics on stdout, and no JSON"
+	ln -s "$work/m.prom" "$work/link"
+	pacer export s0 --textfile "$work/link"
+	[ -L "$work/link" ] || fail "a link was replaced, and not what it leads to"
+	rm "$work/m.prom" # the link leads to nothing, as /dev/stdout does where stdout is closed
+	refused 1 "link: the metrics cannot be written: No such file or directory" \
+		pacer export s0 --textfile "$work/link"
+	[ -L "$work/link" ] || fail "a link to nothing was replaced"
 	refused 1 "lo: has no pacer" pacer export s0 lo --textfile "$work/m.prom"
 	equal "$(value up interface=s0) $(value up interface=lo)" "1 0" "up of two by name"
 	off

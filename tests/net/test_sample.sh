@@ -238,6 +238,9 @@ full_disk()
 	umount "$work/disk"
 	pacer sample s0 --pcap /dev/stdout >"$work/piped"
 	equal "$(head -c 4 "$work/piped" | od -An -tx1)" " 4d 3c b2 a1" "what a pipe begins with"
+	ln -s "$work/nothing" "$work/link" # as /dev/stdout is where stdout is closed
+	refused 1 "link: cannot be written: No such file or directory" pacer sample s0 --pcap "$work/link"
+	[ -L "$work/link" ] || fail "a link to nothing was replaced"
 }
 
 # No tool of ours has loaded it, and it samples all the same.

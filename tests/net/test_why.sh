@@ -151,8 +151,8 @@ of_any_key()
 		'["10.77.0.11>10.77.0.1 udp fragment 7"]' "of a fragment"
 	pacer allow s0 add 10.77.0.11 >/dev/null
 	equal "$(why .allowed.prefix 10.77.0.11 untagged)" 10.77.0.11 "its source is looked for"
-	pacer allow s0 add fd77::5 >/dev/null
-	equal "$(why .allowed.prefix fd77::5 untagged)" fd77::5/128 "of IPv6, too"
+	pacer allow s0 add fd77::/64 >/dev/null
+	equal "$(why .allowed.prefix fd77::/64 untagged)" fd77::/64 "of IPv6, too"
 	equal "$(why .allowed 9000)" null "where there is one"
 	refused 2 '10.77.0.11 untagged x is no key, such as' pacer why s0 10.77.0.11 untagged x
 	refused 2 '10.77.0.11>x is no packet, such as' pacer why s0 "10.77.0.11>x"

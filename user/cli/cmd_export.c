@@ -187,6 +187,7 @@ static int write_beside(const char *file, const char *text, size_t len)
 
 static int write_file(const char *file, const char *text, size_t len)
 {
+	char real[PATH_MAX];
 	struct stat was;
 	int err;
 
@@ -200,7 +201,12 @@ static int write_file(const char *file, const char *text, size_t len)
 			  file);
 		return EXIT_FAILED;
 	}
-	err = write_beside(file, text, len);
+	/* A link stays: what it leads to is replaced. /dev/stdout is one, to nothing if that is
+	 * closed. */
+	if (lstat(file, &was))
+		err = errno == ENOENT ? write_beside(file, text, len) : errno;
+	else
+		err = realpath(file, real) ? write_beside(real, text, len) : errno;
 	if (!err)
 		return EXIT_DONE;
 	complaint("%s: the metrics cannot be written: %s", file, strerror(err));

@@ -454,8 +454,12 @@ int plot_write_file(int from, const char *svg)
 	char real[PATH_MAX];
 	struct stat was;
 
-	if (stat(svg, &was))
-		return errno == ENOENT ? write_beside(from, svg, NULL) : errno;
+	if (stat(svg, &was)) {
+		if (errno != ENOENT)
+			return errno;
+		/* A link to nothing stays: /dev/stdout is one where stdout is closed. */
+		return lstat(svg, &was) ? write_beside(from, svg, NULL) : ENOENT;
+	}
 	if (!S_ISREG(was.st_mode))
 		return write_straight(from, svg);
 	return realpath(svg, real) ? write_beside(from, real, &was) : errno;
