@@ -27,14 +27,15 @@
 #define PACER_STARTS_LINE  11u /* ring words in a record's first line */
 #define PACER_LINE_WORDS   16u /* and in each line that follows */
 #define PACER_EXTRA_MAX	   3u
-#define PACER_UNIT_CELLS   16u	      /* of a narrow record: its running total, and ring words */
-#define PACER_LINE_UNITS   4u	      /* units, quarters of a line, at which entries begin */
-#define PACER_LINES_MAX	   (1u << 30) /* of a table: so many units have a number of 32 bits */
-#define PACER_RING_MAX	   (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
-#define PACER_SLOTS_MAX	   (PACER_RING_MAX - 1)
-#define PACER_CELLS	   7u /* of a sketch's line; prime, see recency.h */
-#define PACER_ROWS_MAX	   2u
-#define PACER_BOUND_STEPS  10
+#define PACER_UNIT_CELLS   16u /* of a narrow record: its running total, and ring words */
+#define PACER_LINE_UNITS   4u  /* units, quarters of a line, at which entries begin */
+/* Of a table: so each unit has a number of 32 bits, and one number is of none. */
+#define PACER_LINES_MAX	  ((1u << 30) - 1)
+#define PACER_RING_MAX	  (PACER_STARTS_LINE + PACER_EXTRA_MAX * PACER_LINE_WORDS)
+#define PACER_SLOTS_MAX	  (PACER_RING_MAX - 1)
+#define PACER_CELLS	  7u /* of a sketch's line; prime, see recency.h */
+#define PACER_ROWS_MAX	  2u
+#define PACER_BOUND_STEPS 10
 /* Values at which one field's set of matching rules changes. */
 #define PACER_BOUNDS_MAX   ((1u << PACER_BOUND_STEPS) - 1)
 #define PACER_BUCKETS	   256u
@@ -191,7 +192,8 @@ struct pacer_line {
 _Static_assert(sizeof(struct pacer_line) == 64, "a line is a cache line");
 _Static_assert(sizeof(union pacer_unit) * PACER_LINE_UNITS == 64, "and four entries of a rate");
 _Static_assert(sizeof(struct pacer_entry) == 16, "which are a unit each");
-_Static_assert(1ull * PACER_LINES_MAX * PACER_LINE_UNITS == 1ull << 32, "and are so many at most");
+_Static_assert((PACER_LINES_MAX + 1ull) * PACER_LINE_UNITS == 1ull << 32,
+	       "and are fewer than that");
 _Static_assert(PACER_RING_MAX < 64, "a cursor has six bits");
 
 /* All lines, contiguous. */

@@ -632,6 +632,9 @@ PACER_INLINE enum pacer_reason pacer_limit_check_as(const struct pacer_walk *w,
  */
 #define PACER_HOLD_NOT_ASKED 0xffffffffu
 
+_Static_assert(1ull * PACER_LINES_MAX * PACER_LINE_UNITS <= PACER_HOLD_NOT_ASKED,
+	       "nor can it have");
+
 /* Is the limit asked of the packet, as was found when its key was looked for? */
 PACER_INLINE int pacer_hold_asked(const struct pacer_hold *hold)
 {

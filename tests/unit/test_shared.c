@@ -52,6 +52,16 @@ static struct shared_batch batch_of(struct shared *s)
 	return b;
 }
 
+/* The host has it until then, and the store heard so. */
+static void says(struct shared *s, uint64_t until_ns, uint64_t revision)
+{
+	struct shared_batch b;
+
+	look(s, "k", until_ns);
+	b = batch_of(s);
+	shared_told(s, &b, revision);
+}
+
 static void test_a_ban_is_told_and_its_lifting(void **unused)
 {
 	struct shared_batch b;
@@ -100,14 +110,11 @@ static void test_nothing_is_told_before_all_was_read(void **unused)
 
 static void test_what_ends_by_itself_is_not_lifted(void **unused)
 {
-	struct shared_batch b;
 	struct shared s;
 
 	(void)unused;
 	read_nothing(&s);
-	look(&s, "k", now + 10 * S);
-	b = batch_of(&s);
-	shared_told(&s, &b, 7);
+	says(&s, now + 10 * S, 7);
 	now += 10 * S - SHARED_LEAST_NS / 2; /* nor while it is there, though not for long */
 	for (int looks = 0; looks < 3; looks++) {
 		look(&s, "k", BEGUN + 10 * S);
@@ -162,9 +169,7 @@ static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	look(&s, "k", now + 50 * S);
-	b = batch_of(&s);
-	shared_told(&s, &b, 7);
+	says(&s, now + 50 * S, 7);
 	look(&s, "k", now + 3 * S);
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
@@ -183,9 +188,7 @@ static void test_a_shorter_end_that_is_far(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	look(&s, "k", now + 9 * SHARED_LIFTED_S * S);
-	b = batch_of(&s);
-	shared_told(&s, &b, 7);
+	says(&s, now + 9 * SHARED_LIFTED_S * S, 7);
 	look(&s, "k", now + 2 * SHARED_LIFTED_S * S);
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
@@ -199,9 +202,7 @@ static void told_and_lifted(struct shared *s)
 	struct shared_batch b;
 
 	read_nothing(s);
-	look(s, "k", now + 86400 * S);
-	b = batch_of(s);
-	shared_told(s, &b, 7);
+	says(s, now + 86400 * S, 7);
 	look(s, NULL, 0);
 	look(s, NULL, 0);
 	b = batch_of(s);
@@ -277,9 +278,7 @@ static void test_an_end_is_not_heard_of(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	look(&s, "k", now + 10 * S);
-	b = batch_of(&s);
-	shared_told(&s, &b, 7);
+	says(&s, now + 10 * S, 7);
 	now += 10 * S;
 	look(&s, "k", now + 10 * S);
 	b = batch_of(&s);
@@ -291,12 +290,8 @@ static void test_an_end_is_not_heard_of(void **unused)
 /* One that is told for 10 s, in a store that then begins all leases anew. */
 static void told_and_renewed(struct shared *s)
 {
-	struct shared_batch b;
-
 	read_nothing(s);
-	look(s, "k", now + 10 * S);
-	b = batch_of(s);
-	shared_told(s, &b, 7);
+	says(s, now + 10 * S, 7);
 	shared_renewed(s);
 }
 
@@ -428,14 +423,11 @@ static void test_the_longer_end_of_two_is_told(void **unused)
 /* An end that grows bit by bit is told once it is that much later than the store's. */
 static void test_an_end_that_creeps_is_told(void **unused)
 {
-	struct shared_batch b;
 	struct shared s;
 
 	(void)unused;
 	read_nothing(&s);
-	look(&s, "k", now + 60 * S);
-	b = batch_of(&s);
-	shared_told(&s, &b, 7);
+	says(&s, now + 60 * S, 7);
 	shared_there(&s, "k", NULL, 9, 58 * S, now); /* as much as the same */
 	look(&s, "k", now + 60 * S);
 	assert_int_equal(batch_of(&s).n, 0);
@@ -464,15 +456,12 @@ static void test_what_is_in_doubt_is_lifted_all_the_same(void **unused)
 /* After so long that a lifting leaves no word, what is not there any more was lifted. */
 static void test_what_is_not_listed_was_lifted(void **unused)
 {
-	struct shared_batch b;
 	struct shared s;
 	size_t i = 0;
 
 	(void)unused;
 	read_nothing(&s);
-	look(&s, "k", now + 7200 * S);
-	b = batch_of(&s);
-	shared_told(&s, &b, 7);
+	says(&s, now + 7200 * S, 7);
 	now += 4000 * S;
 	shared_list(&s);
 	shared_listed(&s, now);

@@ -20,8 +20,7 @@ struct settings {
 	char url[SETTINGS_TEXT], key[SETTINGS_TEXT], ca_file[PATH_MAX]; /* "": none is said */
 	char origins[SETTINGS_TEXT];					/* "a,b"; "": all */
 	uint64_t every_ns;
-	uint64_t
-	    timeout_ns; /* without a byte of an answer, at least a second; ten times that in all */
+	uint64_t timeout_ns; /* without a byte, at least a second; of an answer ten times that */
 	char ifname[SETTINGS_INTERFACES][IF_NAMESIZE];
 	size_t n;
 };

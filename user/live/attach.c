@@ -627,7 +627,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 
 /* --- detach --------------------------------------------------------------------------------- */
 
-/* A pacer that is taken off, and whose its pins are; else why that is not known, an -errno. */
+/* A pacer that is taken off, and the id of its pins; unread: why that is not known, an -errno. */
 struct leaving {
 	uint32_t prog_id, pinned;
 	int unread;

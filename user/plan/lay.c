@@ -11,7 +11,7 @@
 /* Of a table's lines that limits without a size share; the rest is for later changes of policy. */
 #define SHARE_NUM	  3
 #define SHARE_DEN	  4
-#define FLOOD_LINES_MAX	  (PACER_LINES_MAX / SHARE_DEN * SHARE_NUM)
+#define FLOOD_LINES_MAX	  ((PACER_LINES_MAX + 1) / SHARE_DEN * SHARE_NUM)
 #define LIMITER_LINES_MIN 32
 
 struct region {
@@ -277,7 +277,13 @@ static int too_much(const struct policy *policy, const struct draft_rule *drafts
 	    units_size_text(FLOOD_LINES_MAX * sizeof(struct pacer_line), text, sizeof(text)));
 }
 
-_Static_assert(POLICY_MEMORY_MAX / sizeof(struct pacer_line) == PACER_LINES_MAX, "a table's most");
+_Static_assert(POLICY_MEMORY_MAX / sizeof(struct pacer_line) == PACER_LINES_MAX + 1ull,
+	       "the most memory is one line more than a table may have");
+
+static uint64_t at_most(uint64_t lines)
+{
+	return lines < PACER_LINES_MAX ? lines : PACER_LINES_MAX;
+}
 
 /*
  * The table of a policy that begins anew and is to withstand a flood. No limit has less of it than
@@ -300,7 +306,7 @@ static int make_for_flood(const struct policy *policy, struct draft_rule *drafts
 	sum += ask_for_flood(policy, drafts, least);
 	if (sum >= FLOOD_LINES_MAX)
 		return too_much(policy, drafts, error);
-	*total = (sum / SHARE_NUM + 1) * SHARE_DEN; /* the rest as without a flood */
+	*total = at_most((sum / SHARE_NUM + 1) * SHARE_DEN); /* the rest as without a flood */
 	return 0;
 }
 
@@ -314,7 +320,7 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 	if (policy->withstand)
 		ask_for_flood(policy, drafts, 0);
 	if (!previous) {
-		regions->total = policy->memory_bytes / sizeof(struct pacer_line);
+		regions->total = at_most(policy->memory_bytes / sizeof(struct pacer_line));
 		if (!regions->total)
 			return policy_fail(error, 0,
 					   "memory: %llu bytes are less than a line of state: "
