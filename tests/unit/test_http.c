@@ -206,6 +206,15 @@ static bool ask_escaped(int fd)
 	       strstr(said, " 200 ");
 }
 
+static sigset_t sigterm(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
 /* Serves a client in a process of its own, which then tells it to end. Returns how often the page
  * was made. */
 static int serve(bool (*client)(int fd),
@@ -215,12 +224,9 @@ static int serve(bool (*client)(int fd),
 	const struct http_page page = {page_of, idle, &made};
 	uint16_t port = (uint16_t)atoi(strrchr(bound, ':') + 1);
 	pid_t server = getpid(), child;
-	sigset_t ends;
+	sigset_t ends = sigterm();
 
 	assert_true(fd >= 0);
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
 	child = fork();
 	if (!child) {
 		bool right;
@@ -271,12 +277,28 @@ static void test_paths(void **unused)
 	assert_int_equal(serve(ask_escaped, long_page), 1);
 }
 
+/* Who was told where it listens, and ends it before it serves. */
+static void test_ended_early(void **unused)
+{
+	const struct http_page page = {none, idle, NULL};
+	sigset_t ends = sigterm();
+	int first = next_fd(), fd, signal;
+
+	(void)unused;
+	sigprocmask(SIG_UNBLOCK, &ends, NULL);
+	fd = http_listen("127.0.0.1:0", bound, &error);
+	assert_int_equal(kill(getpid(), SIGTERM), 0);
+	assert_int_equal(http_serve(fd, &page, &error), 0);
+	assert_int_equal(sigwait(&ends, &signal), 0);
+	assert_int_equal(next_fd(), first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_addresses), cmocka_unit_test(test_no_files),
 	    cmocka_unit_test(test_no_page),   cmocka_unit_test(test_slow),
-	    cmocka_unit_test(test_paths),
+	    cmocka_unit_test(test_paths),     cmocka_unit_test(test_ended_early),
 	};
 
 	return cmocka_run_group_tests_name("http", tests, NULL, NULL);

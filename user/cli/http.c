@@ -76,6 +76,18 @@ static void name_of(int fd, char bound[HTTP_TEXT])
 			 place.host, place.port);
 }
 
+/* The signals that end it; they wait for http_serve() from now on. */
+static sigset_t hold_ends(void)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	return ends;
+}
+
 int http_listen(const char *address, char bound[HTTP_TEXT], struct policy_error *error)
 {
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
@@ -95,8 +107,10 @@ int http_listen(const char *address, char bound[HTTP_TEXT], struct policy_error 
 		fd = -1;
 	}
 	freeaddrinfo(at);
-	if (fd >= 0)
+	if (fd >= 0) {
 		name_of(fd, bound);
+		(void)hold_ends();
+	}
 	return fd;
 }
 
@@ -292,13 +306,9 @@ int http_serve(int fd, const struct http_page *page, struct policy_error *error)
 {
 	struct server server = {.page = page};
 	struct MHD_Daemon *daemon;
-	sigset_t ends;
+	sigset_t ends = hold_ends();
 	int signals, result = -1;
 
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
 	signals = signalfd(-1, &ends, SFD_CLOEXEC);
 	daemon = MHD_start_daemon(
 	    MHD_USE_EPOLL, 0, NULL, NULL, handle, &server, MHD_OPTION_LISTEN_SOCKET, fd,

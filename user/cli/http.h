@@ -31,7 +31,8 @@ struct http_page {
 
 /*
  * "127.0.0.1:80", "[::1]:80"; port 0 is any that is free. A socket that listens there, and in
- * `bound` where that is; or -1 with *error filled, its line 1 where the address is none.
+ * `bound` where that is; or -1 with *error filled, its line 1 where the address is none. Whoever is
+ * told where it is may end it: SIGTERM and SIGINT wait for http_serve() from then on.
  */
 int http_listen(const char *address, char bound[HTTP_TEXT], struct policy_error *error);
 
