@@ -60,79 +60,84 @@ static void test_items(void **state)
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":-5}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"more\":1}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"left_ms\":6}",
-	    "{\"is\":\"item\",\"v\":1,\"left_ms\":9223372036854775807}"};
-	const struct shared_value plain = {"", SHARED_PLAIN};
-	const uint64_t left[] = {0, 5000000, 86400000000000, SHARED_NEVER};
-	struct shared_value value;
-	uint64_t back;
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":9223372036854775807}",
+	    "{\"is\":\"item\",\"v\":1,\"lies_ms\":5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":0,\"lies_ms\":5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":null,\"lies_ms\":5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":\"6\"}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":6,\"more\":1}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":9223372036854775807}"};
+	const struct shared_word words[] = {{.left_ns = 0},
+					    {.left_ns = 5000000},
+					    {.left_ns = 86400000000000},
+					    {.left_ns = SHARED_NEVER},
+					    {.left_ns = 5000000, .lies_ns = 3600000000000}};
+	struct shared_word back;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY(left); i++) {
-		char *text = fleet_write_item(left[i], &plain);
+	for (size_t i = 0; i < ARRAY(words); i++) {
+		char *text = fleet_write_item(&words[i]);
 
-		assert_null(fleet_read_item(text, strlen(text), &back, &value));
-		assert_true(back == left[i]);
-		assert_memory_equal(&value, &plain, sizeof(value));
+		assert_null(fleet_read_item(text, strlen(text), &back));
+		assert_memory_equal(&back, &words[i], sizeof(back));
 		free(text);
 	}
 	for (size_t i = 0; i < ARRAY(strange); i++)
-		assert_non_null(fleet_read_item(strange[i], strlen(strange[i]), &back, &value));
+		assert_non_null(fleet_read_item(strange[i], strlen(strange[i]), &back));
 }
 
 #define LONGEST "123456789012345678901234567890123456789012345678901234567890123" /* 63 */
 
-static void assert_back(const char *text, enum shared_by by, uint64_t left_ns)
+static void assert_back(const char *text, enum shared_by by, uint64_t left_ns, uint64_t lies_ns)
 {
-	struct shared_value value = {.by = by}, again;
+	struct shared_word word = {{.by = by}, left_ns, lies_ns}, back;
 	char *written;
-	uint64_t back;
 
-	strcpy(value.text, text);
+	strcpy(word.value.text, text);
 	assert_true(fleet_fits(text));
-	written = fleet_write_item(left_ns, &value);
-	assert_null(fleet_read_item(written, strlen(written), &back, &again));
-	assert_true(back == left_ns);
-	assert_memory_equal(&value, &again, sizeof(value));
+	written = fleet_write_item(&word);
+	assert_null(fleet_read_item(written, strlen(written), &back));
+	assert_memory_equal(&word, &back, sizeof(word));
 	free(written);
 }
 
 /* What a value is not: why, and nothing of it is taken. */
 static void assert_refused(const char *fields, const char *why)
 {
-	struct shared_value value;
-	uint64_t left_ns;
+	struct shared_word word;
 	char text[256];
 	const char *said;
 
 	snprintf(text, sizeof(text), "{\"is\":\"item\",\"v\":1,%s}", fields);
-	said = fleet_read_item(text, strlen(text), &left_ns, &value);
+	said = fleet_read_item(text, strlen(text), &word);
 	assert_non_null(said);
 	assert_non_null(strstr(said, why));
-	assert_string_equal(value.text, "");
-	assert_int_equal(value.by, SHARED_PLAIN);
+	assert_string_equal(word.value.text, "");
+	assert_int_equal(word.value.by, SHARED_PLAIN);
 }
 
 static void test_values(void **state)
 {
-	const struct shared_value lifted = {"XY", SHARED_BY_HAND};
-	struct shared_value value;
-	uint64_t left_ns;
+	const struct shared_word lifted = {.value = {"XY", SHARED_BY_HAND}};
+	struct shared_word word;
 	char *text;
 
 	(void)state;
-	assert_back("XY", SHARED_BY_FILE, SHARED_NEVER);
-	assert_back("a \"b\" \\ c", SHARED_BY_CHANGE, SHARED_NEVER);
-	assert_back("\xc3\xa9", SHARED_BY_HAND, 5000000);
-	assert_back("", SHARED_BY_HAND, SHARED_NEVER);
-	assert_back(LONGEST, SHARED_BY_HAND, SHARED_NEVER);
+	assert_back("XY", SHARED_BY_FILE, SHARED_NEVER, 0);
+	assert_back("a \"b\" \\ c", SHARED_BY_CHANGE, SHARED_NEVER, 0);
+	assert_back("\xc3\xa9", SHARED_BY_HAND, 5000000, 0);
+	assert_back("\xc3\xa9", SHARED_BY_HAND, 5000000, 6000000);
+	assert_back("", SHARED_BY_HAND, SHARED_NEVER, 0);
+	assert_back(LONGEST, SHARED_BY_HAND, SHARED_NEVER, 0);
 	assert_false(fleet_fits(LONGEST "4"));
 	assert_false(fleet_fits("a\x1b[2J"));
 	assert_false(fleet_fits("\x7f"));
 	assert_false(fleet_fits("\xc2\x9b[2J")); /* the same for some terminals */
 	assert_false(fleet_fits("\xe9"));	 /* Latin-1 */
-	text = fleet_write_item(0, &lifted);
-	assert_null(fleet_read_item(text, strlen(text), &left_ns, &value));
-	assert_int_equal(value.by, SHARED_PLAIN);
+	text = fleet_write_item(&lifted);
+	assert_null(fleet_read_item(text, strlen(text), &word));
+	assert_int_equal(word.value.by, SHARED_PLAIN);
 	free(text);
 	assert_refused("\"left_ms\":5,\"value\":\"XY\",\"by\":\"hand\",\"more\":1", "fields");
 	assert_refused("\"left_ms\":5,\"value\":\"" LONGEST "4\",\"by\":\"hand\"", "63 bytes");
@@ -158,6 +163,7 @@ static void *starved(size_t size)
 /* No memory is no record, never one that lacks a member: its units would be forgotten. */
 static void test_no_memory(void **state)
 {
+	const struct shared_word word = {{"XY", SHARED_BY_HAND}, 5000000, 6000000};
 	struct fleet_record r;
 	char *whole, *text = NULL;
 	size_t n;
@@ -181,9 +187,20 @@ static void test_no_memory(void **state)
 	asked = 0;
 	json_set_alloc_funcs(starved, free);
 	assert_null(fleet_write_session(&(struct fleet_token){5, "boot", 7}));
-	asked = 0;
-	assert_null(fleet_write_item(5000000, &(struct shared_value){"", SHARED_PLAIN}));
 	json_set_alloc_funcs(malloc, free);
+	free(whole);
+	whole = fleet_write_item(&word);
+	text = NULL;
+	json_set_alloc_funcs(starved, free);
+	for (n = 0; !text; n++) {
+		asked = 0;
+		failing = n;
+		text = fleet_write_item(&word);
+	}
+	json_set_alloc_funcs(malloc, free);
+	assert_true(n > 9 && asked == n - 1);
+	assert_string_equal(text, whole);
+	free(text);
 	free(whole);
 }
 

@@ -160,7 +160,8 @@ static void other_says(uint32_t i, uint64_t revision, uint64_t left_ns)
 	char key[64];
 
 	snprintf(key, sizeof(key), "set/drop/192.0.2.%u/32", i);
-	shared_there(&items.exchange.items, key, NULL, revision, left_ns, now_ns);
+	shared_there(&items.exchange.items, key, &(struct shared_word){.left_ns = left_ns},
+		     revision, now_ns);
 }
 
 static bool step(void)
@@ -275,7 +276,8 @@ static void test_bans_that_fail(void **unused)
 {
 	(void)unused;
 	bans_read = true;
-	shared_there(&items.exchange.items, "ban/someone", NULL, 10, 60 * S, now_ns);
+	shared_there(&items.exchange.items, "ban/someone", &(struct shared_word){.left_ns = 60 * S},
+		     10, now_ns);
 	assert_false(step());
 	assert_string_equal(error.text, "there is none");
 	assert_int_equal(to_take(), 1);

@@ -23,6 +23,9 @@
 #define RUNS   3000
 #define EVENTS 120
 
+/* What the store says of a plain item. */
+#define WORD(left) (&(struct shared_word){.left_ns = (left)})
+
 static uint64_t now;
 
 /* --- a word at a time --------------------------------------------------------------------------
@@ -73,7 +76,7 @@ static void test_a_ban_is_told_and_its_lifting(void **unused)
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, 0);
-	assert_int_equal(b.at[0].left_ns, 30 * S);
+	assert_int_equal(b.at[0].word.left_ns, 30 * S);
 	assert_true(b.ttl_s > 30 && b.ttl_s < 35);
 	shared_told(&s, &b, 7);
 	look(&s, "k", now + 30 * S);
@@ -84,7 +87,7 @@ static void test_a_ban_is_told_and_its_lifting(void **unused)
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, 7);
-	assert_int_equal(b.at[0].left_ns, 0);
+	assert_int_equal(b.at[0].word.left_ns, 0);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
 	assert_int_equal(s.count.told, 1);
 	shared_free(&s);
@@ -99,7 +102,7 @@ static void test_nothing_is_told_before_all_was_read(void **unused)
 	look(&s, "k", now + 30 * S);
 	assert_int_equal(batch_of(&s).n, 0);
 	shared_list(&s);
-	shared_there(&s, "k", NULL, 5, 0, now); /* lifted while this host was away */
+	shared_there(&s, "k", WORD(0), 5, now); /* lifted while this host was away */
 	shared_listed(&s, now);
 	assert_int_equal(batch_of(&s).n, 0);
 	assert_int_equal(s.at[0].todo, SHARED_TAKE);
@@ -137,7 +140,7 @@ static void test_what_waits_is_not_said_otherwise(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	shared_there(&s, "k", NULL, 5, 3600 * S, now);
+	shared_there(&s, "k", WORD(3600 * S), 5, now);
 	look(&s, "k", now + 20 * S);
 	assert_int_equal(batch_of(&s).n, 0);
 	assert_non_null(shared_take(&s, &i));
@@ -157,7 +160,7 @@ static void ends_as_if_lifted(struct shared *s, uint64_t revision, uint64_t left
 	b = batch_of(s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, revision);
-	assert_int_equal(b.at[0].left_ns, 0);
+	assert_int_equal(b.at[0].word.left_ns, 0);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
 }
 
@@ -173,7 +176,7 @@ static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 	look(&s, "k", now + 3 * S);
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
-	assert_int_equal(b.at[0].left_ns, 3 * S);
+	assert_int_equal(b.at[0].word.left_ns, 3 * S);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
 	shared_told(&s, &b, 8);
 	ends_as_if_lifted(&s, 8, 3 * S);
@@ -219,7 +222,7 @@ static uint32_t told_anew(struct shared *s, uint64_t revision)
 	b = batch_of(s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, revision);
-	assert_int_equal(b.at[0].left_ns, 3 * S);
+	assert_int_equal(b.at[0].word.left_ns, 3 * S);
 	shared_told(s, &b, revision + 1);
 	return b.ttl_s;
 }
@@ -245,14 +248,17 @@ static void test_a_lifting_is_heard_through_what_follows(void **unused)
 
 	read_nothing(&s); /* by another, just now */
 	look(&s, "k", now + 3 * S);
-	shared_there(&s, "k", NULL, 8, 0, now);
+	shared_there(&s, "k", WORD(0), 8, now);
 	shared_taken(&s, &s.at[0], true);
 	assert_in_range(told_anew(&s, 8), SHARED_LIFTED_S - 100, SHARED_LIFTED_S - 98);
 	shared_free(&s);
 
 	read_nothing(&s); /* whoever by: as the store says for how long it lies */
 	look(&s, "k", now + 500 * S);
-	shared_there(&s, "k", NULL, 8, SHARED_OVER, now);
+	assert_true(shared_follows(&s, "k", 8, now));
+	b = batch_of(&s);
+	assert_int_equal(b.at[0].follows, 8);
+	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
 	shared_lies(&s, "k", 8, now + 700 * S);
 	shared_lies(&s, "k", 7, now + 900 * S);
 	shared_lies(&s, "other", 8, now + 900 * S);
@@ -267,6 +273,100 @@ static void test_a_lifting_is_heard_through_what_follows(void **unused)
 	shared_absent(&s, "k", now);
 	b = batch_of(&s);
 	assert_in_range(b.ttl_s, 500, 502);
+	shared_free(&s);
+}
+
+/* A word that is to be heard for an hour, of 50 s that follow a lifting, was written so long ago.
+ */
+static struct shared_word lying(uint64_t age_s)
+{
+	struct shared_word word = {.left_ns = 50 * S, .lies_ns = SHARED_LIFTED_S * S};
+
+	shared_age(&word, age_s * S);
+	return word;
+}
+
+/* Whoever makes it longer says of it that it is to be heard for as long. */
+static void test_another_host_follows_what_follows(void **unused)
+{
+	struct shared_word word = lying(10);
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_there(&s, "k", &word, 8, now);
+	shared_taken(&s, &s.at[0], true);
+	shared_lies(&s, "k", 8, now + 3600 * S); /* the store keeps it for longer than it has to */
+	shared_lies(&s, "k", 8, now + 3590 * S);
+	now += 10 * S;
+	look(&s, "k", now + 100 * S);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 8);
+	assert_in_range(b.ttl_s, 3580, 3581);
+	assert_true(b.at[0].word.lies_ns == b.ttl_s * S);
+	shared_told(&s, &b, 9);
+	ends_as_if_lifted(&s, 9, 100 * S);
+	shared_free(&s);
+
+	read_nothing(&s); /* but a word that is to be heard until its end has no such time */
+	shared_there(&s, "k", WORD(50 * S), 8, now);
+	shared_taken(&s, &s.at[0], true);
+	shared_lies(&s, "k", 8, now + 3600 * S);
+	look(&s, "k", now + 100 * S);
+	b = batch_of(&s);
+	assert_in_range(b.ttl_s, 100, 103);
+	assert_int_equal(b.at[0].word.lies_ns, 0);
+	shared_free(&s);
+}
+
+/* A host that begins, with an item that was lifted while it was away, reads that word. */
+static void begins_with_lifted(struct shared *s, const struct shared_word *word)
+{
+	now = BEGUN;
+	memset(s, 0, sizeof(*s));
+	look(s, "k", now + 7200 * S);
+	shared_list(s);
+	shared_there(s, "k", word, 8, now);
+	shared_listed(s, now);
+}
+
+static void test_who_was_away_takes_what_follows(void **unused)
+{
+	struct shared_word word = lying(10);
+	struct shared s;
+
+	(void)unused;
+	assert_true(word.left_ns == 40 * S && word.lies_ns == 3590 * S);
+	begins_with_lifted(&s, &word);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	assert_int_equal(s.at[0].there_ns, now + 40 * S);
+	shared_free(&s);
+
+	word = lying(50); /* it has ended, and whoever wrote it told nobody */
+	assert_true(!word.left_ns);
+	begins_with_lifted(&s, &word);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	assert_int_equal(s.at[0].there_ns, 0);
+	shared_free(&s);
+
+	word = lying(10); /* but what was made here since is later */
+	read_nothing(&s);
+	look(&s, "k", now + 100 * S);
+	shared_there(&s, "k", &word, 8, now);
+	assert_int_equal(batch_of(&s).n, 1);
+	assert_int_equal(batch_of(&s).at[0].follows, 8);
+	shared_free(&s);
+
+	word = (struct shared_word){.left_ns = 50 * S}; /* nothing was lifted before that */
+	begins_with_lifted(&s, &word);
+	assert_int_equal(batch_of(&s).n, 1);
+	shared_free(&s);
+	shared_age(&word, 50 * S);
+	assert_true(word.left_ns == SHARED_OVER);
+	begins_with_lifted(&s, &word);
+	assert_int_equal(batch_of(&s).n, 1);
 	shared_free(&s);
 }
 
@@ -312,7 +412,7 @@ static void test_what_a_store_keeps_beyond_its_end_is_lifted(void **unused)
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, 7);
-	assert_int_equal(b.at[0].left_ns, 0);
+	assert_int_equal(b.at[0].word.left_ns, 0);
 	shared_lost(&s, &b);
 	look(&s, NULL, 0);
 	b = batch_of(&s);
@@ -343,13 +443,13 @@ static void test_what_goes_on_is_not_lifted(void **unused)
 			if (here_ns)
 				look(&s, "k", here_ns);
 			if (other_ns)
-				shared_there(&s, "k", NULL, 9, other_ns, now);
+				shared_there(&s, "k", WORD(other_ns), 9, now);
 			assert_int_equal(s.at[0].todo, rows[i].todo);
 			if (rows[i].todo == SHARED_TELL) {
 				struct shared_batch b = batch_of(&s);
 
 				assert_int_equal(b.at[0].follows, 7);
-				assert_int_equal(b.at[0].left_ns, 30 * S);
+				assert_int_equal(b.at[0].word.left_ns, 30 * S);
 				shared_told(&s, &b, 11);
 			} else {
 				shared_taken(&s, &s.at[0], true);
@@ -376,13 +476,13 @@ static void test_one_without_an_end(void **unused)
 	b = batch_of(&s); /* not in one write: the store keeps one of them for ever */
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.ttl_s, 0);
-	assert_true(b.at[0].left_ns == SHARED_NEVER);
+	assert_true(b.at[0].word.left_ns == SHARED_NEVER);
 	shared_told(&s, &b, 3);
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
-	assert_int_equal(b.at[0].left_ns, 9 * S);
+	assert_int_equal(b.at[0].word.left_ns, 9 * S);
 	shared_told(&s, &b, 4);
-	shared_there(&s, "other", NULL, 5, SHARED_NEVER, now);
+	shared_there(&s, "other", WORD(SHARED_NEVER), 5, now);
 	shared_taken(&s, shared_take(&s, &i), true);
 	assert_null(shared_take(&s, &i));
 	assert_true(s.at[2].here_ns == SHARED_NEVER);
@@ -408,14 +508,14 @@ static void test_the_longer_end_of_two_is_told(void **unused)
 
 	(void)unused;
 	in_doubt(&s);
-	shared_there(&s, "k", NULL, 9, 20 * S, now); /* of another host */
+	shared_there(&s, "k", WORD(20 * S), 9, now); /* of another host */
 	assert_null(shared_take(&s, &i));
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, 9);
 	shared_told(&s, &b, 10);
 	i = 0;
-	shared_there(&s, "k", NULL, 11, 90 * S, now);
+	shared_there(&s, "k", WORD(90 * S), 11, now);
 	assert_non_null(shared_take(&s, &i));
 	shared_free(&s);
 }
@@ -428,7 +528,7 @@ static void test_an_end_that_creeps_is_told(void **unused)
 	(void)unused;
 	read_nothing(&s);
 	says(&s, now + 60 * S, 7);
-	shared_there(&s, "k", NULL, 9, 58 * S, now); /* as much as the same */
+	shared_there(&s, "k", WORD(58 * S), 9, now); /* as much as the same */
 	look(&s, "k", now + 60 * S);
 	assert_int_equal(batch_of(&s).n, 0);
 	look(&s, "k", now + 62 * S);
@@ -449,7 +549,7 @@ static void test_what_is_in_doubt_is_lifted_all_the_same(void **unused)
 	b = batch_of(&s);
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, 0);
-	assert_int_equal(b.at[0].left_ns, 0);
+	assert_int_equal(b.at[0].word.left_ns, 0);
 	shared_free(&s);
 }
 
@@ -477,7 +577,7 @@ static void test_no_room_here_is_counted_and_no_lifting(void **unused)
 
 	(void)unused;
 	read_nothing(&s);
-	shared_there(&s, "k", NULL, 9, 20 * S, now);
+	shared_there(&s, "k", WORD(20 * S), 9, now);
 	shared_taken(&s, shared_take(&s, &i), false);
 	for (int k = 0; k < 4; k++)
 		look(&s, NULL, 0);
@@ -541,7 +641,7 @@ static void test_more_than_are_known_are_counted(void **unused)
 		assert_int_equal(s.n, SHARED_MAX);
 		assert_int_equal(s.count.left_out, looks[n].left_out);
 	}
-	shared_there(&s, "k", NULL, 9, 20 * S, now); /* nor is there room for another host's */
+	shared_there(&s, "k", WORD(20 * S), 9, now); /* nor is there room for another host's */
 	assert_int_equal(s.count.left_out, 9);
 	shared_free(&s);
 }
@@ -567,9 +667,9 @@ static void look_at(struct shared *s, const char *text, enum shared_by by, uint6
 static void said(struct shared *s, uint64_t revision, const char *text, enum shared_by by,
 		 uint64_t left_ns)
 {
-	const struct shared_value value = of(text, by);
+	const struct shared_word word = {of(text, by), left_ns, 0};
 
-	shared_there(s, "k", &value, revision, left_ns, now);
+	shared_there(s, "k", &word, revision, now);
 }
 
 /* What is told next is this, and follows that revision. */
@@ -578,8 +678,8 @@ static void assert_told(struct shared *s, const char *text, enum shared_by by, u
 	struct shared_batch b = batch_of(s);
 
 	assert_int_equal(b.n, 1);
-	assert_string_equal(b.at[0].value.text, text);
-	assert_int_equal(b.at[0].value.by, by);
+	assert_string_equal(b.at[0].word.value.text, text);
+	assert_int_equal(b.at[0].word.value.by, by);
 	assert_int_equal(b.at[0].follows, follows);
 	shared_told(s, &b, follows + 1);
 }
@@ -647,8 +747,8 @@ static void settle_two(const struct side *first, const struct side *second, char
 {
 	struct shared s[2] = {0};
 	const struct side *of_host[2] = {first, second};
-	struct shared_value word = {"", SHARED_PLAIN};
-	uint64_t revision = 0, left_ns = 0;
+	struct shared_word word = {0};
+	uint64_t revision = 0;
 
 	now = BEGUN;
 	for (int h = 0; h < 2; h++) {
@@ -669,19 +769,18 @@ static void settle_two(const struct side *first, const struct side *second, char
 		size_t i = 0;
 
 		if (b.n && b.at[0].follows == revision) {
-			word = b.at[0].value;
-			left_ns = b.at[0].left_ns;
+			word = b.at[0].word;
 			shared_told(of_turn, &b, ++revision);
 		} else {
-			shared_there(of_turn, "k", &word, revision, left_ns, now);
+			shared_there(of_turn, "k", &word, revision, now);
 		}
 		while ((item = shared_take(of_turn, &i)))
 			shared_taken(of_turn, item, true);
 	}
 	assert_string_equal(s[0].at[0].here.text, s[1].at[0].here.text);
 	assert_true(s[0].at[0].here_ns == s[1].at[0].here_ns);
-	snprintf(got, SHARED_VALUE, "%s", word.text);
-	assert_string_equal(s[0].at[0].here.text, word.text);
+	snprintf(got, SHARED_VALUE, "%s", word.value.text);
+	assert_string_equal(s[0].at[0].here.text, word.value.text);
 	shared_free(&s[0]);
 	shared_free(&s[1]);
 }
@@ -741,8 +840,8 @@ static const char *const key_of[KEYS] = {"a", "b", "c", "d"};
 static struct {
 	/* Of each key: the store's word, written at `at_ns`, kept until `gone_ns`. */
 	struct {
-		uint64_t revision, left_ns, at_ns, gone_ns;
-		struct shared_value value;
+		uint64_t revision, at_ns, gone_ns;
+		struct shared_word said;
 	} word[KEYS];
 	uint64_t revision;
 	struct host {
@@ -832,13 +931,20 @@ static void take_all(struct host *h)
 	}
 }
 
+/* The store's word, as it is by now. */
+static struct shared_word word_of(int k)
+{
+	struct shared_word word = w.word[k].said;
+
+	shared_age(&word, now - w.word[k].at_ns);
+	return word;
+}
+
 static void say(struct host *h, int k)
 {
-	uint64_t age_ns = now - w.word[k].at_ns, left_ns = w.word[k].left_ns;
+	struct shared_word word = word_of(k);
 
-	if (left_ns && left_ns != SHARED_NEVER)
-		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
-	shared_there(&h->s, key_of[k], &w.word[k].value, w.word[k].revision, left_ns, now);
+	shared_there(&h->s, key_of[k], &word, w.word[k].revision, now);
 }
 
 static void read_store(struct host *h)
@@ -864,10 +970,9 @@ static bool write_all(const struct shared_batch *b, const int *key)
 	w.revision++;
 	for (size_t i = 0; i < b->n; i++) {
 		w.word[key[i]].revision = w.revision;
-		w.word[key[i]].left_ns = b->at[i].left_ns;
+		w.word[key[i]].said = b->at[i].word;
 		w.word[key[i]].at_ns = now;
 		w.word[key[i]].gone_ns = b->ttl_s ? now + b->ttl_s * S : SHARED_NEVER;
-		w.word[key[i]].value = b->at[i].value;
 	}
 
 	return true;
@@ -897,9 +1002,9 @@ static void tell(struct host *h, enum fate fate)
 		shared_told(&h->s, &b, w.revision);
 	} else {
 		for (size_t i = 0; i < b.n; i++)
-			if (!b.at[i].follows && !w.word[key[i]].left_ns &&
+			if (!b.at[i].follows && !word_of(key[i]).left_ns &&
 			    w.word[key[i]].revision && w.word[key[i]].revision <= h->read &&
-			    shared_follows(&h->s, key_of[key[i]], w.word[key[i]].revision))
+			    shared_follows(&h->s, key_of[key[i]], w.word[key[i]].revision, now))
 				continue;
 			else if (w.word[key[i]].revision)
 				say(h, key[i]);
@@ -913,8 +1018,8 @@ static void write_late(struct host *h)
 {
 	if (write_all(&h->late, h->late_key))
 		for (size_t i = 0; i < h->late.n; i++)
-			if (now + h->late.at[i].left_ns > w.longest_ns[h->late_key[i]])
-				w.longest_ns[h->late_key[i]] = now + h->late.at[i].left_ns;
+			if (now + h->late.at[i].word.left_ns > w.longest_ns[h->late_key[i]])
+				w.longest_ns[h->late_key[i]] = now + h->late.at[i].word.left_ns;
 	h->late.n = 0;
 }
 
@@ -1000,8 +1105,11 @@ static void event(void)
 	}
 }
 
-/* Nothing happens any more: every host looks, reads and tells, until there is nothing left. */
-static void settle(void)
+/*
+ * Nothing happens any more: every host but one that is away looks, reads and tells, until there is
+ * nothing left.
+ */
+static void settle(const struct host *away)
 {
 	for (int h = 0; h < HOSTS; h++)
 		write_late(&w.host[h]);
@@ -1009,6 +1117,8 @@ static void settle(void)
 		for (int i = 0; i < HOSTS; i++) {
 			struct host *h = &w.host[i];
 
+			if (h == away)
+				continue;
 			look_at_all(h);
 			look_at_all(h);
 			read_store(h);
@@ -1030,16 +1140,17 @@ static void agrees(int run, int i, int k, uint64_t end_ns)
 		fail_msg("run %d: host %d has %s for %lld s, the store for %lld s", run, i,
 			 key_of[k], (long long)(here_ns - now) / (long long)S,
 			 (long long)(end_ns - now) / (long long)S);
-	if (strcmp(value.text, w.word[k].value.text) != 0 ||
-	    (value.by == SHARED_BY_HAND) != (w.word[k].value.by == SHARED_BY_HAND))
+	if (strcmp(value.text, w.word[k].said.value.text) != 0 ||
+	    (value.by == SHARED_BY_HAND) != (w.word[k].said.value.by == SHARED_BY_HAND))
 		fail_msg("run %d: host %d has %s with %s of %d, the store with %s of %d", run, i,
-			 key_of[k], value.text, value.by, w.word[k].value.text, w.word[k].value.by);
+			 key_of[k], value.text, value.by, w.word[k].said.value.text,
+			 w.word[k].said.value.by);
 }
 
 static void all_agree(int run)
 {
 	for (int k = 0; k < KEYS; k++) {
-		const uint64_t left_ns = w.word[k].left_ns;
+		const uint64_t left_ns = w.word[k].said.left_ns;
 		uint64_t end_ns = left_ns == SHARED_NEVER ? SHARED_NEVER
 				  : left_ns		  ? w.word[k].at_ns + left_ns
 							  : 0;
@@ -1051,7 +1162,7 @@ static void all_agree(int run)
 		assert_true(k >= VALUED || end_ns <= w.longest_ns[k] + SHARED_SLACK_NS);
 	}
 	for (int k = 0; k < KEYS; k++)
-		for (int h = 0; h < HOSTS && !w.word[k].left_ns; h++)
+		for (int h = 0; h < HOSTS && !w.word[k].said.left_ns; h++)
 			if (end_of(&w.host[h], k) > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
 				fail_msg("run %d: host %d has %s, which the store has not", run, h,
 					 key_of[k]);
@@ -1076,7 +1187,7 @@ static void test_all_come_to_the_same(void **unused)
 		begin(run);
 		for (int i = 0; i < EVENTS; i++)
 			event();
-		settle();
+		settle(NULL);
 		all_agree(run);
 		taken += w.host[0].s.count.taken;
 	}
@@ -1089,7 +1200,7 @@ static void run_and_settle(int run)
 	begin(run);
 	for (int i = 0; i < EVENTS; i++)
 		event();
-	settle();
+	settle(NULL);
 }
 
 /* After any run, what one host lifts once all have settled is nowhere. */
@@ -1105,13 +1216,49 @@ static void test_what_is_lifted_is_nowhere(void **unused)
 
 			lifted += end_of(h, k) != 0;
 			lift(h, k);
-			settle();
+			settle(NULL);
 			for (int i = 0; i < HOSTS; i++)
 				if (end_of(&w.host[i], k) > now + SHARED_SLACK_NS + SHARED_LEAST_NS)
 					fail_msg("run %d: host %d has %s again", run, i, key_of[k]);
 		}
 	}
 	assert_true(lifted > RUNS);
+	begin(0);
+}
+
+/*
+ * What was lifted while a host was away is made again for a short time, and then longer by another
+ * host; the host that was away begins anew, while that runs or after its end. It has what it had
+ * before nowhere, whichever of the others goes on.
+ */
+static void test_what_was_lifted_stays_so(void **unused)
+{
+	(void)unused;
+	for (int run = 0; run < RUNS; run++) {
+		struct host *away = &w.host[draw(HOSTS)], *first, *second;
+		uint64_t end_ns;
+
+		begin(run);
+		first = &w.host[(away - w.host + 1) % HOSTS];
+		second = &w.host[(away - w.host + 2) % HOSTS];
+		away->table[0] = now + 3000 * S;
+		settle(NULL);
+		lift(first, 0);
+		settle(away);
+		now += (1 + draw(100)) * S;
+		first->table[0] = now + (10 + draw(50)) * S;
+		settle(away);
+		end_ns = second->table[0] += draw(100) * S;
+		settle(away);
+		now += draw(300) * S;
+		expire();
+		shared_begin(&away->s, NULL, NULL);
+		away->read = 0;
+		settle(draw(2) ? first : second);
+		if (away->table[0] > (end_ns > now ? end_ns : now) + SHARED_SLACK_NS)
+			fail_msg("run %d: what was lifted is there again, for %lld s", run,
+				 (long long)(away->table[0] - now) / (long long)S);
+	}
 	begin(0);
 }
 
@@ -1125,9 +1272,9 @@ static void test_what_is_made_again_is_everywhere(void **unused)
 			struct host *h = &w.host[draw(HOSTS)];
 
 			lift(h, k);
-			settle();
+			settle(NULL);
 			h->table[k] = now + 60 * S;
-			settle();
+			settle(NULL);
 			for (int i = 0; i < HOSTS; i++)
 				if (end_of(&w.host[i], k) < now + 60 * S - SHARED_SLACK_NS)
 					fail_msg("run %d: host %d has not %s", run, i, key_of[k]);
@@ -1163,7 +1310,7 @@ static void test_what_is_of_no_account(void **unused)
 	shared_told(&s, &b, 7);
 	shared_barred(&s, "k"); /* it has been told */
 	assert_int_equal(s.count.left_out, 1);
-	shared_there(&s, "k", NULL, 8, 5 * S, now);
+	shared_there(&s, "k", WORD(5 * S), 8, now);
 	now += 6 * S; /* it ended there, and nobody lifted it */
 	shared_list(&s);
 	shared_listed(&s, now);
@@ -1182,6 +1329,8 @@ int main(void)
 	    cmocka_unit_test(test_a_shorter_end_is_kept_as_a_lifting),
 	    cmocka_unit_test(test_a_shorter_end_that_is_far),
 	    cmocka_unit_test(test_a_lifting_is_heard_through_what_follows),
+	    cmocka_unit_test(test_another_host_follows_what_follows),
+	    cmocka_unit_test(test_who_was_away_takes_what_follows),
 	    cmocka_unit_test(test_an_end_is_not_heard_of),
 	    cmocka_unit_test(test_what_a_store_keeps_beyond_its_end_is_lifted),
 	    cmocka_unit_test(test_what_goes_on_is_not_lifted),
@@ -1200,6 +1349,7 @@ int main(void)
 	    cmocka_unit_test(test_what_is_of_no_account),
 	    cmocka_unit_test(test_all_come_to_the_same),
 	    cmocka_unit_test(test_what_is_lifted_is_nowhere),
+	    cmocka_unit_test(test_what_was_lifted_stays_so),
 	    cmocka_unit_test(test_what_is_made_again_is_everywhere),
 	};
 

@@ -210,29 +210,33 @@ bool fleet_fits(const char *value)
 	       !strcmp(text_escape(value, shown, sizeof(shown)), value);
 }
 
-char *fleet_write_item(uint64_t left_ns, const struct shared_value *value)
-{
-	json_t *left =
-	    left_ns == SHARED_NEVER ? json_null() : json_integer((json_int_t)(left_ns / 1000000));
-	json_t *all =
-	    left_ns && value->by != SHARED_PLAIN
-		? json_pack("{s:s,s:i,s:o,s:s,s:s}", "is", "item", "v", FLEET_VERSION, "left_ms",
-			    left, "value", value->text, "by", by_name[value->by])
-		: json_pack("{s:s,s:i,s:o}", "is", "item", "v", FLEET_VERSION, "left_ms", left);
-	char *text = all ? json_whole(all, JSON_COMPACT) : NULL;
+#define MS 1000000ull /* in ns */
 
+char *fleet_write_item(const struct shared_word *word)
+{
+	json_t *left = word->left_ns == SHARED_NEVER
+			   ? json_null()
+			   : json_integer((json_int_t)(word->left_ns / MS));
+	json_t *all = json_pack("{s:s,s:i,s:o}", "is", "item", "v", FLEET_VERSION, "left_ms", left);
+	bool well = all;
+	char *text;
+
+	if (well && word->lies_ns)
+		well = !json_object_set_new(all, "lies_ms",
+					    json_integer((json_int_t)(word->lies_ns / MS)));
+	if (well && word->left_ns && word->value.by != SHARED_PLAIN)
+		well = !json_object_set_new(all, "value", json_string(word->value.text)) &&
+		       !json_object_set_new(all, "by", json_string(by_name[word->value.by]));
+	text = well ? json_whole(all, JSON_COMPACT) : NULL;
 	json_decref(all);
 	return text;
 }
 
-static const char *read_value(json_t *all, uint64_t left_ns, struct shared_value *value)
+static const char *read_value(json_t *text, const char *by, struct shared_word *word)
 {
-	json_t *text = json_object_get(all, "value");
-	const char *by = json_string_value(json_object_get(all, "by"));
+	struct shared_value *value = &word->value;
 
-	if (json_object_size(all) == 3)
-		return NULL;
-	if (json_object_size(all) != 5 || !json_is_string(text) || !by)
+	if (!json_is_string(text) || !by)
 		return "its fields are not those of an item";
 	if (json_string_length(text) >= SHARED_VALUE)
 		return "its value has more than 63 bytes";
@@ -241,41 +245,65 @@ static const char *read_value(json_t *all, uint64_t left_ns, struct shared_value
 	for (size_t i = SHARED_BY_FILE; i <= SHARED_BY_HAND; i++)
 		if (!strcmp(by, by_name[i]))
 			value->by = (enum shared_by)i;
-	if (!left_ns || value->by == SHARED_PLAIN ||
+	if (!word->left_ns || value->by == SHARED_PLAIN ||
 	    (value->by != SHARED_BY_HAND &&
-	     (left_ns != SHARED_NEVER || !json_string_length(text)))) {
-		value->by = SHARED_PLAIN;
+	     (word->left_ns != SHARED_NEVER || !json_string_length(text))))
 		return "what it says of its value is not possible";
-	}
 	memcpy(value->text, json_string_value(text), json_string_length(text));
 	return NULL;
 }
 
-static const char *read_item(json_t *all, uint64_t *left_ns, struct shared_value *value)
+static bool read_ms(json_t *value, uint64_t *ns)
 {
-	const char *is = json_string_value(json_object_get(all, "is"));
-	bool never = json_is_null(json_object_get(all, "left_ms"));
-	uint64_t version, ms = 0;
+	uint64_t ms;
+
+	if (!is_number(value, &ms) || ms > FLEET_MEMORY_MAX / MS)
+		return false;
+	*ns = ms * MS;
+	return true;
+}
+
+static const char *read_times(json_t *all, struct shared_word *word)
+{
+	json_t *left = json_object_get(all, "left_ms"), *lies = json_object_get(all, "lies_ms");
+
+	word->left_ns = SHARED_NEVER;
+	if (!json_is_null(left) && !read_ms(left, &word->left_ns))
+		return "its time is none";
+	if (lies &&
+	    (!read_ms(lies, &word->lies_ns) || !word->left_ns || word->lies_ns <= word->left_ns))
+		return "the time for which it lies there is none";
+	return NULL;
+}
+
+static const char *read_item(json_t *all, struct shared_word *word)
+{
+	const char *is = json_string_value(json_object_get(all, "is")), *why;
+	const size_t times = json_object_get(all, "lies_ms") ? 4 : 3;
+	uint64_t version;
 
 	if (!is || strcmp(is, "item") != 0 || !number(all, "v", &version))
 		return "it is no item";
 	if (version != FLEET_VERSION)
 		return "it is of another version";
-	if (!never && (!number(all, "left_ms", &ms) || ms > FLEET_MEMORY_MAX / 1000000))
-		return "its time is none";
-	*left_ns = never ? SHARED_NEVER : ms * 1000000;
-	return read_value(all, *left_ns, value);
+	why = read_times(all, word);
+	if (why || json_object_size(all) == times)
+		return why;
+	if (json_object_size(all) != times + 2)
+		return "its fields are not those of an item";
+	return read_value(json_object_get(all, "value"),
+			  json_string_value(json_object_get(all, "by")), word);
 }
 
-const char *fleet_read_item(const char *text, size_t len, uint64_t *left_ns,
-			    struct shared_value *value)
+const char *fleet_read_item(const char *text, size_t len, struct shared_word *word)
 {
 	json_t *all = json_read(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *why;
 
-	memset(value, 0, sizeof(*value));
-	*left_ns = 0;
-	why = read_item(all, left_ns, value);
+	memset(word, 0, sizeof(*word));
+	why = read_item(all, word);
+	if (why)
+		memset(word, 0, sizeof(*word));
 	json_decref(all);
 	return why;
 }

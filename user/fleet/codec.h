@@ -38,13 +38,13 @@ char *fleet_write_session(const struct fleet_token *token);
 bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token *token);
 
 /*
- * An item that is shared (shared.h): left_ns to go; 0: it is lifted; SHARED_NEVER. What runs of a
- * set with values has "value" and "by", one of "file", "change" and "hand", in addition.
+ * An item that is shared (shared.h), as it is when it is written. What is to be heard for longer
+ * than it runs has "lies_ms" in addition; what runs of a set with values has "value" and "by", one
+ * of "file", "change" and "hand".
  */
-char *fleet_write_item(uint64_t left_ns, const struct shared_value *value);
+char *fleet_write_item(const struct shared_word *word);
 /* NULL; else why it is no item of this version, in a few words, and nothing of it is used. */
-const char *fleet_read_item(const char *text, size_t len, uint64_t *left_ns,
-			    struct shared_value *value);
+const char *fleet_read_item(const char *text, size_t len, struct shared_word *word);
 /* Can an item have this value? JSON is UTF-8, and control characters are nobody's value. */
 bool fleet_fits(const char *value);
 

@@ -177,13 +177,13 @@ static enum asked ask_ages(struct exchange *x, const struct store_snapshot *now)
 }
 
 /* Why it is passed over and what to do; NULL: it is not, or has nothing to do with this host. */
-static const char *why_not(struct exchange *x, const char *key, uint64_t left_ns,
-			   const struct shared_value *value, enum exchange_is *is)
+static const char *why_not(struct exchange *x, const char *key, const struct shared_word *word,
+			   enum exchange_is *is)
 {
-	*is = x->is_ours(key, left_ns ? value : NULL, x->arg);
+	*is = x->is_ours(key, word->left_ns ? &word->value : NULL, x->arg);
 	if (*is != EXCHANGE_ODD_ONE)
 		return NULL;
-	return value->by == SHARED_PLAIN
+	return word->value.by == SHARED_PLAIN
 		   ? "it has no value, and the set has values in this host's policy: see that the "
 		     "hosts' policies are the same"
 		   : "it has a value, and the set has none in this host's policy: see that the "
@@ -211,15 +211,14 @@ static void say_lies(struct exchange *x, const struct store_entry *entry, const 
  */
 static bool say(struct exchange *x, const struct store_entry *entry, size_t skip, bool read)
 {
-	struct shared_value value;
-	uint64_t left_ns, age_ns;
+	struct shared_word word;
 	enum exchange_is is;
 	const char *why;
 
 	if (strlen(entry->key) < skip)
 		return false;
 	(void)json_lacked();
-	why = fleet_read_item(entry->value, entry->len, &left_ns, &value);
+	why = fleet_read_item(entry->value, entry->len, &word);
 	x->starved = json_lacked();
 	if (x->starved)
 		return false;
@@ -227,20 +226,19 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 		odd(x, entry->key, why, ": remove it there");
 		return false;
 	}
-	why = why_not(x, entry->key + skip, left_ns, &value, &is);
+	why = why_not(x, entry->key + skip, &word, &is);
 	if (why)
 		odd(x, entry->key, why, "");
 	if (is != EXCHANGE_OURS)
 		return is == EXCHANGE_OTHERS;
-	if (read && !left_ns && shared_follows(&x->items, entry->key + skip, entry->revision)) {
+	shared_age(&word, age_by_now(x, entry->lease));
+	if (read && !word.left_ns &&
+	    shared_follows(&x->items, entry->key + skip, entry->revision, x->now_ns())) {
 		say_lies(x, entry, entry->key + skip);
 		return true;
 	}
-	age_ns = age_by_now(x, entry->lease);
-	if (left_ns && left_ns != SHARED_NEVER)
-		left_ns = left_ns > age_ns ? left_ns - age_ns : SHARED_OVER;
 	x->items.starved = false;
-	shared_there(&x->items, entry->key + skip, &value, entry->revision, left_ns, x->now_ns());
+	shared_there(&x->items, entry->key + skip, &word, entry->revision, x->now_ns());
 	x->starved = x->items.starved;
 	say_lies(x, entry, entry->key + skip);
 	return !x->starved;
@@ -415,7 +413,7 @@ static bool tell(struct exchange *x, const char *guard, uint64_t created)
 	for (size_t i = 0; i < b.n; i++) {
 		snprintf(w.key[i], sizeof(w.key[i]), "%s%s", EXCHANGE_ITEMS,
 			 x->items.at[b.at[i].item].key);
-		w.value[i] = fleet_write_item(b.at[i].left_ns, &b.at[i].value);
+		w.value[i] = fleet_write_item(&b.at[i].word);
 		w.put[i] = (struct store_put){w.key[i], w.value[i], b.at[i].follows};
 		well &= w.value[i] != NULL;
 	}

@@ -295,6 +295,12 @@ void shared_put_off(struct shared *s, struct shared_item *item)
 /* --- what the store says ----------------------------------------------------------------------
  */
 
+/* What is here since before the agent began may be what was lifted before that word. */
+static bool was_lifted(const struct shared_item *item)
+{
+	return item->begun && item->lies_ns;
+}
+
 /* There is a later word on the item. */
 static void decide(struct shared_item *item, uint64_t now_ns)
 {
@@ -302,7 +308,7 @@ static void decide(struct shared_item *item, uint64_t now_ns)
 
 	if (!item->there_ns)
 		item->todo = here ? SHARED_TAKE : SHARED_NOTHING;
-	else if (item->todo == SHARED_TELL && (!here || prevails(item)))
+	else if (item->todo == SHARED_TELL && (!here || (!was_lifted(item) && prevails(item))))
 		return; /* it follows the later word */
 	else
 		item->todo = unlike(item) ? SHARED_TAKE : SHARED_NOTHING;
@@ -316,10 +322,24 @@ static void said_by_others(struct shared_item *item, uint64_t revision)
 	item->doubt = item->own = item->lasts = item->over = false;
 }
 
-void shared_there(struct shared *s, const char *key, const struct shared_value *value,
-		  uint64_t revision, uint64_t left_ns, uint64_t now_ns)
+void shared_age(struct shared_word *word, uint64_t age_ns)
 {
-	bool runs = left_ns && left_ns != SHARED_OVER;
+	bool lies = word->lies_ns;
+
+	if (!word->left_ns || word->left_ns == SHARED_NEVER)
+		return;
+	word->lies_ns = word->lies_ns > age_ns ? word->lies_ns - age_ns : 0;
+	if (word->left_ns > age_ns)
+		word->left_ns -= age_ns;
+	else /* who was away is to take it for what it follows */
+		word->left_ns = lies ? 0 : SHARED_OVER;
+}
+
+void shared_there(struct shared *s, const char *key, const struct shared_word *word,
+		  uint64_t revision, uint64_t now_ns)
+{
+	bool runs = word->left_ns && word->left_ns != SHARED_OVER;
+	uint64_t lies_ns = word->left_ns ? word->lies_ns : SHARED_LIFTED_S * SECOND_NS;
 	struct shared_item *item = runs ? item_of(s, key) : find(s, key);
 
 	if (!item) {
@@ -332,21 +352,21 @@ void shared_there(struct shared *s, const char *key, const struct shared_value *
 	if (item->over) /* it is not over any more */
 		item->todo = SHARED_NOTHING;
 	said_by_others(item, revision);
-	item->there_ns = runs ? end_of(left_ns, now_ns) : 0;
-	item->there = runs && value ? *value : none;
-	if (!left_ns)
-		item->lies_ns = now_ns + SHARED_LIFTED_S * SECOND_NS;
-	if (left_ns != SHARED_OVER || item->todo != SHARED_TELL)
+	item->there_ns = runs ? end_of(word->left_ns, now_ns) : 0;
+	item->there = runs ? word->value : none;
+	item->lies_ns = lies_ns ? now_ns + lies_ns : 0;
+	if (word->left_ns != SHARED_OVER || item->todo != SHARED_TELL)
 		decide(item, now_ns);
 }
 
-bool shared_follows(struct shared *s, const char *key, uint64_t revision)
+bool shared_follows(struct shared *s, const char *key, uint64_t revision, uint64_t now_ns)
 {
 	struct shared_item *item = find(s, key);
 
 	if (!item || item->revision)
 		return false;
 	item->revision = revision;
+	item->lies_ns = now_ns + SHARED_LIFTED_S * SECOND_NS;
 	return true;
 }
 
@@ -354,7 +374,7 @@ void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t 
 {
 	struct shared_item *item = find(s, key);
 
-	if (item && item->revision == revision)
+	if (item && item->revision == revision && item->lies_ns)
 		item->lies_ns = until_ns;
 }
 
@@ -438,6 +458,13 @@ static uint64_t ttl_of(const struct shared_item *item, uint64_t left_ns, uint64_
 	return ttl_s > least_s ? ttl_s : least_s;
 }
 
+/* Is what lies there to be heard for long after its end? */
+static bool lasts(uint64_t left_ns, uint64_t lies_ns)
+{
+	return left_ns && left_ns != SHARED_NEVER && lies_ns > 2 * SHARED_SLACK_NS &&
+	       lies_ns - 2 * SHARED_SLACK_NS > left_ns;
+}
+
 static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item *item,
 		   uint64_t now_ns)
 {
@@ -448,10 +475,10 @@ static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item 
 		left_ns = SHARED_NEVER;
 	b->at[b->n].item = i;
 	b->at[b->n].follows = item->revision;
-	b->at[b->n].left_ns = left_ns;
-	b->at[b->n].value = said(item);
+	b->at[b->n].until_ns = item->here_ns;
 	b->at[b->n].lies_ns = now_ns + ttl_s * SECOND_NS;
-	b->at[b->n++].until_ns = item->here_ns;
+	b->at[b->n++].word = (struct shared_word){
+	    said(item), left_ns, lasts(left_ns, ttl_s * SECOND_NS) ? ttl_s * SECOND_NS : 0};
 	if (ttl_s > b->ttl_s)
 		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
 }
@@ -484,13 +511,6 @@ void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch)
 		s->next = (batch->at[batch->n - 1].item + 1) % s->n;
 }
 
-/* Does the store keep it for long after its end? */
-static bool lasts(const struct shared_item *item)
-{
-	return item->there_ns && item->there_ns != SHARED_NEVER &&
-	       item->lies_ns > item->there_ns + 2 * SHARED_SLACK_NS;
-}
-
 void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t revision)
 {
 	for (size_t i = 0; i < batch->n; i++) {
@@ -499,10 +519,10 @@ void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t re
 		item->revision = revision;
 		item->lies_ns = batch->at[i].lies_ns;
 		item->there_ns = batch->at[i].until_ns;
-		item->there = batch->at[i].value;
+		item->there = batch->at[i].word.value;
 		item->doubt = item->over = false;
 		item->own = true;
-		item->lasts = lasts(item);
+		item->lasts = batch->at[i].word.lies_ns;
 		item->todo = SHARED_NOTHING;
 		s->count.told++;
 	}

@@ -13,10 +13,12 @@
  * if that is still so: all hosts see the same words on an item in the same order, and go by the
  * last. A host whose own item ends later than the store's says so; else it takes the store's. What
  * is lifted leaves a word for SHARED_LIFTED_S, so that who was away meanwhile does not say it
- * again. A word that follows lies there for as long; where its item ends before, that is told as a
- * lifting, too, since who was away has what was there before all of it. A write without an answer
- * is made again, following the same revision: one of the two is done. An item that is gone here
- * counts as lifted if it was missed in two looks at all: one look can miss what is being moved.
+ * again. A word that follows lies there for as long and says so, whoever writes it: who was away
+ * has what was there before all of it. So a host that begins takes such a word though its own item
+ * ends later, and takes it for a lifting once its item has ended; the host that wrote it tells that
+ * end as a lifting. A write without an answer is made again, following the same revision: one of
+ * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
+ * one look can miss what is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,
@@ -78,13 +80,21 @@ struct shared_value {
 	enum shared_by by;
 };
 
+/* What the store says of an item, or is to be told. */
+struct shared_word {
+	struct shared_value value;
+	uint64_t left_ns; /* to go; 0: it is lifted; SHARED_NEVER: it ends when it is lifted */
+	uint64_t lies_ns; /* for so long it is to be heard, which is long after its end; 0: until
+			   * its end, or for SHARED_LIFTED_S if it is lifted */
+};
+
 struct shared_item {
 	char key[SHARED_KEY];
 	struct shared_value here, there;
 	uint64_t here_ns;  /* its end, as packets have it; 0: it is not here */
 	uint64_t there_ns; /* its end by the store; 0: it is not there, or lifted */
 	uint64_t revision; /* of the store's word; 0: none is known */
-	uint64_t lies_ns;  /* until when the store keeps that, as far as is known */
+	uint64_t lies_ns;  /* until when that is to be heard, as far as is known; 0: its end */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
@@ -122,10 +132,9 @@ struct shared_batch {
 	struct {
 		uint32_t item;
 		uint64_t follows;
-		uint64_t left_ns; /* 0: it is lifted; SHARED_NEVER */
 		uint64_t until_ns;
 		uint64_t lies_ns;
-		struct shared_value value;
+		struct shared_word word;
 	} at[SHARED_BATCH];
 };
 
@@ -169,12 +178,16 @@ void shared_put_off(struct shared *s, struct shared_item *item);
  */
 
 /*
- * left_ns: from now on; 0: it was lifted; SHARED_NEVER: it ends when it is lifted; SHARED_OVER: it
- * is there, and has ended. value as above; of what runs all have one, or none has.
+ * The store's word: its times are from now on, and left_ns SHARED_OVER says that it is there, and
+ * has ended. Of what runs all have a value, or none has.
  */
-void shared_there(struct shared *s, const char *key, const struct shared_value *value,
-		  uint64_t revision, uint64_t left_ns, uint64_t now_ns);
-/* The store keeps its word of that revision until then. */
+void shared_there(struct shared *s, const char *key, const struct shared_word *word,
+		  uint64_t revision, uint64_t now_ns);
+/* A word that was written age_ns ago, as it is now. */
+void shared_age(struct shared_word *word, uint64_t age_ns);
+/* The store keeps its word of that revision until then. No matter, if it is not to be heard so
+ * long.
+ */
 void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t until_ns);
 /* Is the store's word of that revision known, or a later one? */
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
@@ -183,7 +196,7 @@ bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
  * made here anew, which had no word then: so what is to be told follows it. False: it is not so,
  * and shared_there is to be called.
  */
-bool shared_follows(struct shared *s, const char *key, uint64_t revision);
+bool shared_follows(struct shared *s, const char *key, uint64_t revision, uint64_t now_ns);
 /* It is not there. */
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
 /* shared_there was called for all that there is, beginning with shared_list. */
