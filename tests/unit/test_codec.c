@@ -63,7 +63,7 @@ static void test_items(void **state)
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":9223372036854775807}",
 	    "{\"is\":\"item\",\"v\":1,\"lies_ms\":5}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":5}",
-	    "{\"is\":\"item\",\"v\":1,\"left_ms\":0,\"lies_ms\":5}",
+	    "{\"is\":\"item\",\"v\":1,\"left_ms\":0,\"lies_ms\":0}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":null,\"lies_ms\":5}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":\"6\"}",
 	    "{\"is\":\"item\",\"v\":1,\"left_ms\":5,\"lies_ms\":6,\"more\":1}",
@@ -72,6 +72,7 @@ static void test_items(void **state)
 					    {.left_ns = 5000000},
 					    {.left_ns = 86400000000000},
 					    {.left_ns = SHARED_NEVER},
+					    {.left_ns = 0, .lies_ns = 3600000000000},
 					    {.left_ns = 5000000, .lies_ns = 3600000000000}};
 	struct shared_word back;
 

@@ -533,10 +533,37 @@ static void test_ended_within_the_hour(void **unused)
 	now += age_s * S;
 	shared_looked(&x.items, now);
 	assert_int_equal(x.items.n, 0);
+	exchange_quiet(&x, now);
 	x.stale = true; /* as another item came, which was seen at once */
 	assert_true(step());
 	assert_int_equal(asked, 1);
 	assert_int_equal(x.items.n, 0);
+}
+
+/* Seen by a watch at once, or after `still_s`: how long the item lasts here, in seconds. */
+static uint64_t lasts_s(uint64_t still_s)
+{
+	end(NULL);
+	begin(NULL);
+	now += 600 * S;
+	exchange_quiet(&x, now);
+	other_says(60 * S, 9);
+	age_s = still_s;
+	now += still_s * S;
+	x.stale = true;
+	exchange_quiet(&x, now); /* the watch saw another change */
+	assert_true(step());
+	return (only()->there_ns - now) / S;
+}
+
+/* Who stood still between two watches, which a watch does not tell, asks how old the news are. */
+static void test_stood_still(void **unused)
+{
+	(void)unused;
+	assert_int_equal(lasts_s(45), 15);
+	assert_int_equal(asked, 1);
+	assert_int_equal(lasts_s(1), 60);
+	assert_int_equal(asked, 0);
 }
 
 /* No memory is not the store's fault, and loses nothing. */
@@ -878,6 +905,7 @@ int main(void)
 	    CASE(test_an_age_that_is_not_told),
 	    CASE(test_after_an_hour),
 	    CASE(test_ended_within_the_hour),
+	    CASE(test_stood_still),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
 	    CASE(test_no_memory_between_pages),

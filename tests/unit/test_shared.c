@@ -148,7 +148,7 @@ static void test_what_waits_is_not_said_otherwise(void **unused)
 }
 
 /* When it ends by itself, that is told. */
-static void ends_as_if_lifted(struct shared *s, uint64_t revision, uint64_t left_ns)
+static void end_is_told(struct shared *s, uint64_t revision, uint64_t left_ns)
 {
 	struct shared_batch b;
 
@@ -161,11 +161,16 @@ static void ends_as_if_lifted(struct shared *s, uint64_t revision, uint64_t left
 	assert_int_equal(b.n, 1);
 	assert_int_equal(b.at[0].follows, revision);
 	assert_int_equal(b.at[0].word.left_ns, 0);
+	assert_true(b.at[0].word.lies_ns == SHARED_LIFTED_S * S); /* it is no lifting */
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
+	shared_told(s, &b, revision + 1);
+	now += SHARED_SLACK_NS;
+	look(s, NULL, 0);
+	assert_int_equal(batch_of(s).n, 0);
 }
 
 /* Who is away for a moment hears of a shorter end all the same, as of a lifting. */
-static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
+static void test_a_shorter_end_is_told(void **unused)
 {
 	struct shared_batch b;
 	struct shared s;
@@ -179,7 +184,7 @@ static void test_a_shorter_end_is_kept_as_a_lifting(void **unused)
 	assert_int_equal(b.at[0].word.left_ns, 3 * S);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
 	shared_told(&s, &b, 8);
-	ends_as_if_lifted(&s, 8, 3 * S);
+	end_is_told(&s, 8, 3 * S);
 	shared_free(&s);
 }
 
@@ -243,7 +248,7 @@ static void test_a_lifting_is_heard_through_what_follows(void **unused)
 	b = batch_of(&s);
 	assert_in_range(b.ttl_s, SHARED_LIFTED_S - 100, SHARED_LIFTED_S - 97);
 	shared_told(&s, &b, 10);
-	ends_as_if_lifted(&s, 10, 9 * S);
+	end_is_told(&s, 10, 9 * S);
 	shared_free(&s);
 
 	read_nothing(&s); /* by another, just now */
@@ -307,7 +312,7 @@ static void test_another_host_follows_what_follows(void **unused)
 	assert_in_range(b.ttl_s, 3580, 3581);
 	assert_true(b.at[0].word.lies_ns == b.ttl_s * S);
 	shared_told(&s, &b, 9);
-	ends_as_if_lifted(&s, 9, 100 * S);
+	end_is_told(&s, 9, 100 * S);
 	shared_free(&s);
 
 	read_nothing(&s); /* but a word that is to be heard until its end has no such time */
@@ -344,8 +349,12 @@ static void test_who_was_away_takes_what_follows(void **unused)
 	assert_int_equal(s.at[0].there_ns, now + 40 * S);
 	shared_free(&s);
 
+	word = lying(3600); /* nothing is to be heard of it any more */
+	assert_true(word.left_ns == SHARED_OVER && !word.lies_ns);
 	word = lying(50); /* it has ended, and whoever wrote it told nobody */
-	assert_true(!word.left_ns);
+	assert_true(!word.left_ns && word.lies_ns == 3550 * S);
+	shared_age(&word, 50 * S);
+	assert_true(!word.left_ns && word.lies_ns == 3500 * S);
 	begins_with_lifted(&s, &word);
 	assert_int_equal(s.at[0].todo, SHARED_TAKE);
 	assert_int_equal(s.at[0].there_ns, 0);
@@ -367,6 +376,59 @@ static void test_who_was_away_takes_what_follows(void **unused)
 	assert_true(word.left_ns == SHARED_OVER);
 	begins_with_lifted(&s, &word);
 	assert_int_equal(batch_of(&s).n, 1);
+	shared_free(&s);
+}
+
+/* The end of another host's item, with which one follows that was made here. */
+static void end_comes(struct shared *s, const struct shared_word *word)
+{
+	shared_there(s, "k", word, 8, now);
+	assert_int_equal(s->at[0].todo, SHARED_TELL);
+	assert_int_equal(batch_of(s).at[0].follows, 8);
+	assert_int_equal(batch_of(s).at[0].word.left_ns, 900 * S);
+	shared_free(s);
+}
+
+/*
+ * An end is no lifting: one that was made here since, and is not told yet, stays. What this host
+ * had by an earlier word does not.
+ */
+static void test_an_end_lifts_nothing_new(void **unused)
+{
+	const struct shared_word end = {.lies_ns = 3600 * S};
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "k", now + 900 * S);
+	end_comes(&s, &end);
+
+	read_nothing(&s);
+	shared_there(&s, "k", WORD(6 * S), 7, now);
+	shared_taken(&s, &s.at[0], true);
+	now += 7 * S;
+	look(&s, "k", now + 900 * S);
+	end_comes(&s, &end);
+
+	read_nothing(&s);
+	says(&s, now + 900 * S, 7);
+	shared_there(&s, "k", &end, 8, now);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	shared_free(&s);
+
+	read_nothing(&s); /* nor does a lifting of what has ended follow it */
+	says(&s, now + 900 * S, 7);
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	assert_int_equal(s.at[0].todo, SHARED_TELL);
+	shared_there(&s, "k", &end, 8, now);
+	assert_int_equal(s.at[0].todo, SHARED_NOTHING);
+	shared_free(&s);
+
+	read_nothing(&s); /* and a lifting lifts all */
+	look(&s, "k", now + 900 * S);
+	shared_there(&s, "k", WORD(0), 8, now);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
 	shared_free(&s);
 }
 
@@ -1326,11 +1388,12 @@ int main(void)
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_what_waits_is_not_said_otherwise),
-	    cmocka_unit_test(test_a_shorter_end_is_kept_as_a_lifting),
+	    cmocka_unit_test(test_a_shorter_end_is_told),
 	    cmocka_unit_test(test_a_shorter_end_that_is_far),
 	    cmocka_unit_test(test_a_lifting_is_heard_through_what_follows),
 	    cmocka_unit_test(test_another_host_follows_what_follows),
 	    cmocka_unit_test(test_who_was_away_takes_what_follows),
+	    cmocka_unit_test(test_an_end_lifts_nothing_new),
 	    cmocka_unit_test(test_an_end_is_not_heard_of),
 	    cmocka_unit_test(test_what_a_store_keeps_beyond_its_end_is_lifted),
 	    cmocka_unit_test(test_what_goes_on_is_not_lifted),

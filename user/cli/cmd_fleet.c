@@ -447,6 +447,8 @@ static void wait_for(struct agent *g, uint64_t wake_ns)
 		items->stale = true;
 	if (seen < 0)
 		exchange_missed(items);
+	else
+		exchange_quiet(items, at_ns);
 	if (seen < 0)
 		(void)stopped(g, (uint32_t)ms);
 }

@@ -270,8 +270,7 @@ static const char *read_times(json_t *all, struct shared_word *word)
 	word->left_ns = SHARED_NEVER;
 	if (!json_is_null(left) && !read_ms(left, &word->left_ns))
 		return "its time is none";
-	if (lies &&
-	    (!read_ms(lies, &word->lies_ns) || !word->left_ns || word->lies_ns <= word->left_ns))
+	if (lies && (!read_ms(lies, &word->lies_ns) || word->lies_ns <= word->left_ns))
 		return "the time for which it lies there is none";
 	return NULL;
 }

@@ -39,8 +39,8 @@ bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token 
 
 /*
  * An item that is shared (shared.h), as it is when it is written. What is to be heard for longer
- * than it runs has "lies_ms" in addition; what runs of a set with values has "value" and "by", one
- * of "file", "change" and "hand".
+ * than it runs, or has ended, has "lies_ms" in addition; what runs of a set with values has "value"
+ * and "by", one of "file", "change" and "hand".
  */
 char *fleet_write_item(const struct shared_word *word);
 /* NULL; else why it is no item of this version, in a few words, and nothing of it is used. */

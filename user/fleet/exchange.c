@@ -57,6 +57,12 @@ void exchange_missed(struct exchange *x)
 	x->stale = x->away = true;
 }
 
+void exchange_quiet(struct exchange *x, uint64_t at_ns)
+{
+	if (!x->stale)
+		x->quiet_ns = at_ns;
+}
+
 void exchange_free(struct exchange *x)
 {
 	forget_reading(x);
@@ -293,7 +299,7 @@ static void end_reading(struct exchange *x)
 	if (!x->revision)
 		shared_listed(&x->items, x->now_ns());
 	x->revision = x->at;
-	x->read_ns = x->at_ns;
+	x->read_ns = x->quiet_ns = x->at_ns;
 	x->stale = x->away = x->again;
 	forget_reading(x);
 }
@@ -306,6 +312,7 @@ static void begin_reading(struct exchange *x)
 {
 	x->at_ns = x->now_ns();
 	x->asked = 0;
+	x->away |= x->at_ns - x->quiet_ns > SHARED_SLACK_NS;
 	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull) {
 		x->revision = 0;
 		x->away = true;

@@ -45,6 +45,7 @@ struct exchange {
 	void *arg;
 	uint64_t revision;	    /* up to which all was read; 0: nothing was */
 	uint64_t read_ns;	    /* when; 0: never */
+	uint64_t quiet_ns;	    /* when there was nothing that was not read, last */
 	bool stale;		    /* something has changed since */
 	bool away;		    /* that may be long ago: changes were not watched meanwhile */
 	bool starved;		    /* the last call had no memory: the store is not to blame */
@@ -69,6 +70,11 @@ void exchange_begin(struct exchange *x);
 void exchange_free(struct exchange *x);
 /* Changes are not, or were not, seen as they come. */
 void exchange_missed(struct exchange *x);
+/*
+ * A watch that began at at_ns saw none, unless there is something to be read already. Where this is
+ * long ago when something is read, the caller stood still: how old that is has to be asked.
+ */
+void exchange_quiet(struct exchange *x, uint64_t at_ns);
 /* Takes note of whether the store's leases began anew. To be called now and then. */
 void exchange_look(struct exchange *x);
 /* Is there something to be read or written? */

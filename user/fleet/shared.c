@@ -301,6 +301,17 @@ static bool was_lifted(const struct shared_item *item)
 	return item->begun && item->lies_ns;
 }
 
+/*
+ * Was it made or lifted here after what the store's word says has ended? What follows a lifting
+ * concerns all that was here when the agent began.
+ */
+static bool is_later(const struct shared_item *item, const struct shared_word *word)
+{
+	bool since = word->left_ns == SHARED_OVER || (item->here_ns && !item->begun);
+
+	return item->todo == SHARED_TELL && since;
+}
+
 /* There is a later word on the item. */
 static void decide(struct shared_item *item, uint64_t now_ns)
 {
@@ -324,22 +335,20 @@ static void said_by_others(struct shared_item *item, uint64_t revision)
 
 void shared_age(struct shared_word *word, uint64_t age_ns)
 {
-	bool lies = word->lies_ns;
-
-	if (!word->left_ns || word->left_ns == SHARED_NEVER)
+	if (word->left_ns == SHARED_NEVER || (!word->left_ns && !word->lies_ns))
 		return;
+	word->left_ns = word->left_ns > age_ns ? word->left_ns - age_ns : 0;
 	word->lies_ns = word->lies_ns > age_ns ? word->lies_ns - age_ns : 0;
-	if (word->left_ns > age_ns)
-		word->left_ns -= age_ns;
-	else /* who was away is to take it for what it follows */
-		word->left_ns = lies ? 0 : SHARED_OVER;
+	if (!word->left_ns && !word->lies_ns)
+		word->left_ns = SHARED_OVER;
 }
 
 void shared_there(struct shared *s, const char *key, const struct shared_word *word,
 		  uint64_t revision, uint64_t now_ns)
 {
 	bool runs = word->left_ns && word->left_ns != SHARED_OVER;
-	uint64_t lies_ns = word->left_ns ? word->lies_ns : SHARED_LIFTED_S * SECOND_NS;
+	bool lifted = !word->left_ns && !word->lies_ns;
+	uint64_t lies_ns = lifted ? SHARED_LIFTED_S * SECOND_NS : word->lies_ns;
 	struct shared_item *item = runs ? item_of(s, key) : find(s, key);
 
 	if (!item) {
@@ -355,7 +364,7 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 	item->there_ns = runs ? end_of(word->left_ns, now_ns) : 0;
 	item->there = runs ? word->value : none;
 	item->lies_ns = lies_ns ? now_ns + lies_ns : 0;
-	if (word->left_ns != SHARED_OVER || item->todo != SHARED_TELL)
+	if (runs || lifted || !is_later(item, word))
 		decide(item, now_ns);
 }
 
@@ -478,7 +487,8 @@ static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item 
 	b->at[b->n].until_ns = item->here_ns;
 	b->at[b->n].lies_ns = now_ns + ttl_s * SECOND_NS;
 	b->at[b->n++].word = (struct shared_word){
-	    said(item), left_ns, lasts(left_ns, ttl_s * SECOND_NS) ? ttl_s * SECOND_NS : 0};
+	    said(item), left_ns,
+	    item->over || lasts(left_ns, ttl_s * SECOND_NS) ? ttl_s * SECOND_NS : 0};
 	if (ttl_s > b->ttl_s)
 		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
 }

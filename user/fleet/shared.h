@@ -15,10 +15,11 @@
  * is lifted leaves a word for SHARED_LIFTED_S, so that who was away meanwhile does not say it
  * again. A word that follows lies there for as long and says so, whoever writes it: who was away
  * has what was there before all of it. So a host that begins takes such a word though its own item
- * ends later, and takes it for a lifting once its item has ended; the host that wrote it tells that
- * end as a lifting. A write without an answer is made again, following the same revision: one of
- * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
- * one look can miss what is being moved.
+ * ends later. Its end is told, too, which is no lifting: who has the item by an earlier word, or
+ * since its agent began, lifts it; what was made here since follows it, and is told. A write
+ * without an answer is made again, following the same revision: one of the two is done. An item
+ * that is gone here counts as lifted if it was missed in two looks at all: one look can miss what
+ * is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,
@@ -84,8 +85,9 @@ struct shared_value {
 struct shared_word {
 	struct shared_value value;
 	uint64_t left_ns; /* to go; 0: it is lifted; SHARED_NEVER: it ends when it is lifted */
-	uint64_t lies_ns; /* for so long it is to be heard, which is long after its end; 0: until
-			   * its end, or for SHARED_LIFTED_S if it is lifted */
+	uint64_t lies_ns; /* for so long it is to be heard, which is long after its end (left_ns
+			   * 0: it has ended, and is not lifted); 0: until its end, or for
+			   * SHARED_LIFTED_S if it is lifted */
 };
 
 struct shared_item {
@@ -104,8 +106,8 @@ struct shared_item {
 	bool left;	/* there was no room for it here yet, and that was counted */
 	bool begun;	/* what is here was so when the agent began */
 	bool own;	/* the store's word is this host's */
-	bool lasts;	/* ... and may be there for long after its end: then it is lifted */
-	bool over;	/* so it is to be told as lifted */
+	bool lasts;	/* ... and may be there for long after its end */
+	bool over;	/* so its end is to be told */
 };
 
 struct shared_counts {
@@ -204,8 +206,8 @@ void shared_list(struct shared *s);
 void shared_listed(struct shared *s, uint64_t now_ns);
 
 /*
- * The store may keep all for as long again as it was told to. So what this host told is lifted when
- * it has ended: who joins after that would have it once more.
+ * The store may keep all for as long again as it was told to. So the end of what this host told is
+ * told: who joins after that would have it once more.
  */
 void shared_renewed(struct shared *s);
 
