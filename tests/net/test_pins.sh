@@ -447,6 +447,66 @@ taken_away()
 	leads_to_it "after an upgrade"
 }
 
+# both_lead_to_it WHEN
+both_lead_to_it()
+{
+	local pin ids
+
+	ids=$(bpftool -j prog show id "$(pacer status "$dev" --json | jq .program_id)" | jq -c .map_ids)
+	for pin in banned4 banned6; do
+		jq -e --argjson ids "$ids" '.name == "pacer_'$pin'" and (.id as $id | $ids | index($id))' \
+			>/dev/null <<<"$(bpftool -j map show pinned "$at/$pin")" || fail "$1: $pin is not the pacer's" || return
+	done
+	equal "$(pacer status "$dev" --json | jq -r .pins)" "$at" "$1: where status says they are"
+}
+
+# spoilt_by HOW PIN: on, and one of its two pins is missing, or is of a pacer that is off.
+spoilt_by()
+{
+	on all --pin
+	[ "$1" = missing ] || bpftool map pin pinned "$at/$2" "/sys/fs/bpf/stale-$2"
+	[ "$1" = missing ] || on all --pin
+	rm "$at/$2"
+	[ "$1" = missing ] || mv "/sys/fs/bpf/stale-$2" "$at/$2"
+}
+
+# Somebody removed one of the two, or put a stale one there: it is told. Each verb that pins makes both anew, and each
+# that takes the pacer off takes what is left with it.
+one_taken_away()
+{
+	local how pin
+
+	limit all 1000
+	for how in missing stale; do
+		for pin in banned4 banned6; do
+			spoilt_by $how $pin
+			equal "$(pacer status "$dev" --json | jq .pins)" null "$how $pin: where status says they are" || return
+			pacer status "$dev" | grep -q "$at: one is missing, or not its own: .xdp-pacer upgrade $dev --pin. makes both" ||
+				fail "$how $pin: $(pacer status "$dev" | grep '^  pins')" || return
+			pacer clean >/dev/null
+			[ -e "$at" ] || fail "$how $pin: clean took what is in use" || return
+			pacer upgrade "$dev" --pin >/dev/null || fail "$how $pin: upgrade --pin: $?" || return
+			both_lead_to_it "$how $pin: upgrade --pin" || return
+			spoilt_by $how $pin
+			pacer upgrade "$dev" >/dev/null
+			both_lead_to_it "$how $pin: upgrade" || return
+			spoilt_by $how $pin
+			pacer load "$dev" -c "$work/all.yaml" --replace --pin >/dev/null ||
+				fail "$how $pin: load --replace --pin: $?" || return
+			both_lead_to_it "$how $pin: load --replace --pin" || return
+			spoilt_by $how $pin
+			pacer load "$dev" -c "$work/all.yaml" --replace >/dev/null
+			[ ! -e "$at" ] || fail "$how $pin: load --replace left $(ls "$at")" || return
+			spoilt_by $how $pin
+			pacer unload "$dev" >/dev/null
+			[ ! -e "$at" ] || fail "$how $pin: unload left $(ls "$at")" || return
+			spoilt_by $how $pin
+			pacer save "$dev" "$work/state" --and-unload >/dev/null
+			[ ! -e "$at" ] || fail "$how $pin: save --and-unload left $(ls "$at")" || return
+		done
+	done
+}
+
 # A look that fails does not say so: each in turn of those that status makes.
 unread_is_not_gone()
 {
@@ -502,6 +562,7 @@ check another-programs-pins not_ours
 check pins-read-only read_only
 check unload-pins-read-only read_only_unload
 check pins-taken-away taken_away
+check one-pin-taken-away one_taken_away
 check pins-unread unread_is_not_gone
 check left-behind left_behind
 finish

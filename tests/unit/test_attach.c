@@ -543,23 +543,23 @@ const char *pins_advice(int err)
 	return err == EROFS ? ": remount it first" : "";
 }
 
-int pinned_id(int prog_fd, uint32_t *id)
+int pinned_ids_of(int prog_fd, struct pinned_ids *ids)
 {
-	*id = 0;
-	if (prog_fd >= 0 && !befalls())
-		*id = state_of[prog_fd - FD];
-	return prog_fd < 0 ? -EBADF : *id ? 0 : -fault.err;
+	uint32_t state = prog_fd >= 0 && !befalls() ? state_of[prog_fd - FD] : 0;
+
+	*ids = (struct pinned_ids){{state, state}};
+	return prog_fd < 0 ? -EBADF : state ? 0 : -fault.err;
 }
 
-int pinned_check(const char *ifname, uint32_t instead, struct policy_error *why)
+int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *why)
 {
 	(void)instead;
 	return befalls() ? policy_fail(why, 0, "%s: may have no pins", ifname) : 0;
 }
 
-int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *why)
+int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *why)
 {
-	(void)id;
+	(void)ids;
 	return befalls() ? policy_fail(why, 0, "%s: its pins may not go", ifname) : 0;
 }
 
@@ -570,7 +570,7 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct
 	return befalls() ? policy_fail(why, 0, "%s: its shadow may not go", ifname) : 0;
 }
 
-int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
+int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_t n,
 	       struct policy_error *why)
 {
 	(void)instead;
@@ -604,13 +604,14 @@ void pinned_sweep(const char *ifname)
 }
 
 /* As long as no other program has the state. */
-void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left)
+void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t gone,
+		   struct pins_left *left)
 {
 	struct interface *i = named(ifname);
 
 	(void)gone;
 	(void)left;
-	if (id && i->pins == id)
+	if (ids->of[PINNED_4] && i->pins == ids->of[PINNED_4])
 		i->pins = 0;
 }
 

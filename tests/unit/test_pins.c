@@ -507,6 +507,7 @@ static void end_home(void)
  */
 
 static bool lo_last;
+static const struct pinned_ids of_none, of_lo = {{10, 11}}, of_two = {{20, 21}};
 
 static void maps_of_two(struct attached a[2])
 {
@@ -527,7 +528,7 @@ static void maps_of_two(struct attached a[2])
 
 static int put_two(void)
 {
-	static const uint32_t instead[2];
+	static const struct pinned_ids instead[2];
 	struct attached a[2];
 	int files = open_files(), result;
 
@@ -642,19 +643,23 @@ static void test_whose_place_it_is(void **unused)
 	static const struct {
 		const char *file;
 		enum kind kind;
-		uint32_t id, instead;
+		uint32_t id;
+		const struct pinned_ids *instead;
 		int result;
 		const char *says;
 	} cases[] = {
-	    {"/other", OTHER, 1, 0, 0, NULL},
-	    {"/xdp-pacer/lo", OTHER, 1, 0, -1, "is not this tool's"},
-	    {"/xdp-pacer/lo/x", OTHER, 1, 0, -1, "is not this tool's"},
-	    {"/xdp-pacer/lo/banned4", OTHER, 1, 0, -1, "is not this tool's"},
-	    {"/xdp-pacer/lo/banned4", ODD, 20, 0, -1, "is not this tool's"},
-	    {"/xdp-pacer/lo/banned4", MAP4, 20, 0, -1, "is of a pacer on another interface"},
-	    {"/xdp-pacer/lo/banned6", MAP6, 21, 0, -1, "is of a pacer on another interface"},
-	    {"/xdp-pacer/lo/banned4", MAP4, 20, 20, 0, NULL},
-	    {"/xdp-pacer/lo/banned4", MAP4, 70, 0, 0, NULL},
+	    {"/other", OTHER, 1, &of_none, 0, NULL},
+	    {"/xdp-pacer/lo", OTHER, 1, &of_none, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/x", OTHER, 1, &of_none, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/banned4", OTHER, 1, &of_none, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/banned4", ODD, 20, &of_none, -1, "is not this tool's"},
+	    {"/xdp-pacer/lo/banned4", MAP4, 20, &of_none, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned6", MAP6, 21, &of_none, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned4", MAP4, 20, &of_two, 0, NULL},
+	    {"/xdp-pacer/lo/banned6", MAP6, 21, &of_two, 0, NULL}, /* what is left of its own */
+	    {"/xdp-pacer/lo/banned6", MAP6, 11, &of_two, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned4", MAP4, 70, &of_none, 0, NULL},
+	    {"/xdp-pacer/lo/banned6", MAP6, 71, &of_none, 0, NULL},
 	};
 
 	(void)unused;
@@ -683,7 +688,7 @@ static void test_whose_it_is_unseen(void **unused)
 			fault.n = 0;
 			fault.at = i;
 			fault.err = i & 1 ? ENOMEM : EMFILE;
-			result = pinned_check("lo", 10, &error);
+			result = pinned_check("lo", &of_lo, &error);
 			if (!i)
 				n = fault.n;
 			if (result &&
@@ -698,53 +703,195 @@ static void test_whose_it_is_unseen(void **unused)
 	assert_true(n > 6);
 }
 
-/* Where the pins of a pacer are, whose interface may have been renamed; and which map is whose. */
+static void no_note(const char *name, int cause, void *n)
+{
+	(void)name;
+	*(int *)n += !cause;
+}
+
+static void make_both(const char *folder, uint32_t id)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/xdp-pacer/%s/banned4", folder);
+	make_thing(path, MAP4, id);
+	snprintf(path, sizeof(path), "/xdp-pacer/%s/banned6", folder);
+	make_thing(path, MAP6, id + 1);
+}
+
+/* Where the pins of a pacer are, whose interface may have been renamed. */
 static void test_where_they_are(void **unused)
 {
 	struct attached a = {.ifname = "lo"};
 	char path[PINNED_PATH], wanted[128];
-	bool renamed;
-	uint32_t id;
-	int prog;
 
 	(void)unused;
 	begin();
 	a.tools4_fd = thing_fd(MAP4, 10);
-	make_thing("/xdp-pacer/.hidden/banned4", MAP4, 10);
-	make_thing("/xdp-pacer/name-of-no-interface/banned4", MAP4, 10); /* nor could it be one */
+	a.tools6_fd = thing_fd(MAP6, 11);
+	make_both(".hidden", 10);
+	make_both("name-of-no-interface", 10); /* nor could it be one */
 	make("/xdp-pacer/a-file", "");
-	assert_false(pinned_where(&a, path, &renamed) || renamed);
-	make_thing("/xdp-pacer/was:1/banned4", MAP4, 10);
-	assert_true(pinned_where(&a, path, &renamed) && renamed);
+	assert_int_equal(pinned_where(&a, path), PINNED_GONE);
+	make_thing("/xdp-pacer/was:1/banned6", MAP6, 11);
+	assert_int_equal(pinned_where(&a, path), PINNED_IN_PART);
 	snprintf(wanted, sizeof(wanted), "%s/xdp-pacer/was:1", root);
 	assert_string_equal(path, wanted);
-	make_thing("/xdp-pacer/was:2/banned4", MAP4, 10); /* the first that is found */
-	assert_true(pinned_where(&a, path, &renamed) && renamed);
-	make_thing("/xdp-pacer/lo/banned4", MAP4, 10);
-	assert_true(pinned_where(&a, path, &renamed) && !renamed);
+	make_both("was:1", 10);
+	assert_int_equal(pinned_where(&a, path), PINNED_RENAMED);
+	assert_string_equal(path, wanted);
+	make_both("was:2", 10); /* the first that is found */
+	assert_int_equal(pinned_where(&a, path), PINNED_RENAMED);
+	make_both("lo", 10);
+	assert_int_equal(pinned_where(&a, path), PINNED_WHOLE);
 	close(a.tools4_fd);
-	prog = thing_fd(PROGRAM, 1);
-	assert_int_equal(pinned_id(prog, &id), 0);
-	assert_int_equal(id, 10);
-	many_maps = true;
-	assert_int_equal(pinned_id(prog, &id), 0);
-	assert_int_equal(id, 10);
-	for (fault.at = 1; fault.at <= 5; fault.at++) { /* its maps; the first one; that of IPv4 */
-		bool needless = fault.at == 2 || fault.at == 3;
+	close(a.tools6_fd);
+}
 
+/* What lies in lo's folder: a map's id, 0: nothing, of each; and what that is for the pacer 10, 11.
+ */
+static const struct part {
+	uint32_t id4, id6;
+	enum pinned_there there;
+	bool refused; /* for --pin */
+	bool cleaned; /* while the two pacers run */
+} parts[] = {
+    {10, 11, PINNED_WHOLE, false, false},   {0, 11, PINNED_IN_PART, false, false},
+    {10, 0, PINNED_IN_PART, false, false},  {70, 11, PINNED_IN_PART, false, false},
+    {10, 71, PINNED_IN_PART, false, false}, {20, 11, PINNED_IN_PART, false, false},
+    {10, 21, PINNED_IN_PART, false, false}, {70, 21, PINNED_GONE, true, false},
+    {20, 71, PINNED_GONE, true, false},	    {70, 71, PINNED_GONE, false, true},
+    {0, 71, PINNED_GONE, false, true},	    {70, 0, PINNED_GONE, false, true},
+};
+
+static void begin_part(const struct part *part)
+{
+	begin();
+	if (part->id4)
+		make_thing("/xdp-pacer/lo/banned4", MAP4, part->id4);
+	if (part->id6)
+		make_thing("/xdp-pacer/lo/banned6", MAP6, part->id6);
+}
+
+static enum pinned_there where_lo(void)
+{
+	struct attached a = {
+	    .ifname = "lo", .tools4_fd = thing_fd(MAP4, 10), .tools6_fd = thing_fd(MAP6, 11)};
+	char path[PINNED_PATH];
+	enum pinned_there there = pinned_where(&a, path);
+
+	close(a.tools4_fd);
+	close(a.tools6_fd);
+	return there;
+}
+
+/* Somebody removed one of the two, or one is of another pacer: what is left is still its own, and
+ * is made whole, or removed with it. Neither goes while a pacer uses one. */
+static void test_of_one_in_part(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(parts); i++) {
+		const struct part *part = &parts[i];
+		struct pins_left left = {.cause = 0};
+		bool own = part->there != PINNED_GONE;
+		int n = 0, whole;
+
+		begin_part(part);
+		if (where_lo() != part->there)
+			fail_msg("case %zu: status says %d", i, where_lo());
+		if (pinned_check("lo", &of_lo, &error) != -part->refused)
+			fail_msg("case %zu: --pin says %s", i, error.text);
+		whole = put_two();
+		look("/xdp-pacer/lo");
+		if (whole != -part->refused ||
+		    (!whole && (!strstr(seen, "/banned4=1 10") || !strstr(seen, "/banned6=2 11"))))
+			fail_msg("case %zu: it is put: %d: %s", i, whole, seen);
+
+		begin_part(part);
+		pinned_clean(false, no_note, &n);
+		if (n != part->cleaned || there("/xdp-pacer/lo") == part->cleaned)
+			fail_msg("case %zu: clean", i);
+		begin_part(part);
+		pinned_sweep("lo");
+		if (there("/xdp-pacer/lo") == part->cleaned)
+			fail_msg("case %zu: the next load", i);
+
+		begin_part(part);
+		runs[1] = false;
+		pinned_remove("lo", &of_lo, 1, &left);
+		if (left.cause || there("/xdp-pacer/lo") == own)
+			fail_msg("case %zu: unload: %s", i, strerror(left.cause));
+		begin_part(part);
 		fault.n = 0;
-		assert_int_equal(pinned_id(prog, &id), needless ? 0 : -EIO);
-		assert_int_equal(id, needless ? 10 : 0);
+		fault.err = EACCES; /* of the folder of all, behind the looks */
+		fault.at = 5 + (part->id4 != 0) + (part->id6 != 0);
+		if (pinned_may_go("lo", &of_lo, &error) != -own)
+			fail_msg("case %zu: load --replace", i);
+	}
+}
+
+/* One of the two that cannot be looked at may be the pacer's, or in use: nothing is done then. */
+static void test_one_is_unseen(void **unused)
+{
+	static const struct part stale = {70, 71, PINNED_GONE, false, true};
+	struct pins_left left;
+
+	(void)unused;
+	others = NULL;
+	for (int i = 0; i < 2; i++) {
+		const char *unseen = i ? "/lo/banned6" : "/lo/banned4";
+		int n = 0;
+
+		begin_part(&parts[0]);
+		others = unseen;
+		assert_int_equal(where_lo(), PINNED_WHOLE);
+		assert_int_equal(put_two(), -1);
+		assert_non_null(strstr(error.text, "/lo is cannot be seen: Permission denied"));
+		left.cause = 0;
+		pinned_remove("lo", &of_lo, 1, &left); /* by the other one it is its own */
+		assert_false(left.cause || there("/xdp-pacer/lo"));
+		begin_part(&stale);
+		others = unseen;
+		pinned_clean(false, no_note, &n);
+		assert_true(!n && there("/xdp-pacer/lo"));
+	}
+}
+
+/* Which maps are a program's, whatever the order that they come in. */
+static void test_which_maps_are_whose(void **unused)
+{
+	struct pinned_ids ids;
+	int prog;
+
+	(void)unused;
+	begin();
+	prog = thing_fd(PROGRAM, 1);
+	assert_int_equal(pinned_ids_of(prog, &ids), 0);
+	assert_memory_equal(&ids, &of_lo, sizeof(ids));
+	many_maps = true;
+	assert_int_equal(pinned_ids_of(prog, &ids), 0);
+	assert_memory_equal(&ids, &of_lo, sizeof(ids));
+	many_maps = false;
+	for (fault.at = 1; fault.at <= 5; fault.at++) { /* its maps; the first one; that of IPv4 */
+		fault.n = 0;
+		assert_int_equal(pinned_ids_of(prog, &ids), -EIO);
+		assert_memory_equal(&ids, &of_none, sizeof(ids));
+	}
+	many_maps = true; /* the first one comes again, and is read then */
+	for (fault.at = 2; fault.at <= 3; fault.at++) {
+		fault.n = 0;
+		assert_int_equal(pinned_ids_of(prog, &ids), 0);
+		assert_memory_equal(&ids, &of_lo, sizeof(ids));
 	}
 	many_maps = false;
 	fault.n = 0;
 	fault.at = 4;
 	fault.err = ENOENT; /* that map has gone meanwhile */
-	assert_int_equal(pinned_id(prog, &id), 0);
-	assert_int_equal(id, 0);
+	assert_int_equal(pinned_ids_of(prog, &ids), 0);
+	assert_true(!ids.of[PINNED_4] && ids.of[PINNED_6] == 11);
 	map_of[1] = 0;
-	assert_int_equal(pinned_id(prog, &id), 0);
-	assert_int_equal(id, 0);
+	assert_int_equal(pinned_ids_of(prog, &ids), 0);
+	assert_memory_equal(&ids, &of_none, sizeof(ids));
 	close(prog);
 }
 
@@ -811,18 +958,12 @@ static void test_advice(void **unused)
 
 static void remove_lo(void)
 {
-	pinned_remove("lo", 10, 1, NULL);
+	pinned_remove("lo", &of_lo, 1, NULL);
 }
 
 static void sweep_lo(void)
 {
 	pinned_sweep("lo");
-}
-
-static void no_note(const char *name, int cause, void *n)
-{
-	(void)name;
-	*(int *)n += !cause;
 }
 
 static void clean_all(void)
@@ -850,7 +991,10 @@ static const struct pin {
     {"/xdp-pacer/lo/banned4", MAP4, 10, {remove_lo}, false}, /* by the program that is off */
     {"/xdp-pacer/lo/banned6", MAP6, 11, {remove_lo}, false},
     {"/xdp-pacer/was:1/banned4", MAP4, 10, {remove_lo}, false},
+    {"/xdp-pacer/was:2/banned6", MAP6, 11, {remove_lo}, false},
     {"/xdp-pacer/eth0/banned4", MAP4, 20, {0}, true},
+    {"/xdp-pacer/eth1/banned4", MAP4, 70, {0}, true}, /* beside one at work */
+    {"/xdp-pacer/eth1/banned6", MAP6, 21, {0}, true},
     {"/xdp-pacer/left/banned6", MAP6, 71, {clean_all}, false},
     {"/xdp-pacer/being-made-by-process-1-1/banned4", MAP4, 70, {clean_all}, false},
     {"/xdp-pacer/mine/notes", OTHER, 1, {0}, true},
@@ -935,7 +1079,7 @@ static void test_what_stays_is_told(void **unused)
 			fault.at = i;
 			fault.for_good = how & 2;
 			fault.err = EBUSY;
-			pinned_remove("lo", 10, 1, &left);
+			pinned_remove("lo", &of_lo, 1, &left);
 			fault.at = 0;
 			if (before) {
 				assert_memory_equal(&left, &other, sizeof(left));
@@ -988,15 +1132,15 @@ static void test_what_is_others_is_told(void **unused)
 	(void)unused;
 	begin_pins();
 	others = "/lo/";
-	pinned_remove("lo", 10, 1, &left);
+	pinned_remove("lo", &of_lo, 1, &left);
 	assert_int_equal(left.cause, EACCES);
 	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
 	assert_false(there("/xdp-pacer/was:1"));
-	assert_int_equal(pinned_check("lo", 10, &error), -1);
+	assert_int_equal(pinned_check("lo", &of_lo, &error), -1);
 	assert_non_null(strstr(error.text, "/lo is cannot be seen: Permission denied: be root"));
 	left.cause = 0;
 	others = "/eth0/";
-	pinned_remove("lo", 10, 1, &left);
+	pinned_remove("lo", &of_lo, 1, &left);
 	assert_int_equal(left.cause, 0);
 	assert_false(there("/xdp-pacer/lo"));
 	pinned_clean(true, note_cause, &cause);
@@ -1008,15 +1152,16 @@ static void test_what_may_go(void **unused)
 {
 	static const struct {
 		const char *others;
-		uint32_t id;
+		const struct pinned_ids *ids;
 		unsigned int at; /* which look says no */
 		int result;
 	} cases[] = {
-	    {NULL, 10, 0, 0},	{NULL, 10, 4, -1},   {NULL, 10, 5, -1}, /* in all's folder; in its
-									 */
-	    {"/lo/", 10, 0, 0}, {"/lo/", 10, 1, -1}, {"/lo/", 10, 2, -1}, {"/lo/", 0, 1, 0},
-	    {NULL, 20, 4, 0},
+	    {NULL, &of_lo, 0, 0},     {NULL, &of_lo, 7, -1}, /* in all's folder */
+	    {NULL, &of_lo, 8, -1},			     /* in its own */
+	    {"/lo/", &of_lo, 0, 0},   {"/lo/", &of_lo, 1, -1}, {"/lo/", &of_lo, 2, -1},
+	    {"/lo/", &of_none, 1, 0}, {NULL, &of_two, 7, 0},
 	};
+	static const struct part only4 = {10, 0, PINNED_IN_PART, false, false};
 	unsigned int n;
 
 	(void)unused;
@@ -1026,21 +1171,22 @@ static void test_what_may_go(void **unused)
 		fault.n = 0;
 		fault.at = cases[i].at;
 		fault.err = EACCES;
-		if (pinned_may_go("lo", cases[i].id, &error) != cases[i].result ||
+		if (pinned_may_go("lo", cases[i].ids, &error) != cases[i].result ||
 		    (cases[i].result && !strstr(error.text, "lo: its pacer cannot be replaced")))
 			fail_msg("case %zu: it says %s", i, error.text);
 	}
 	begin_pins();
-	assert_int_equal(pinned_may_go("lo", 10, &error), 0);
+	assert_int_equal(pinned_may_go("lo", &of_lo, &error), 0);
 	n = fault.n;
-	begin_pins();
-	for (fault.at = 1; fault.at <= 2; fault.at++) { /* whose they are cannot be looked at */
+	begin_part(&only4);
+	for (fault.at = 1; fault.at <= 2; fault.at++) { /* whose it is cannot be looked at */
 		fault.n = 0;
 		fault.err = EMFILE;
-		assert_int_equal(pinned_may_go("lo", 10, &error), -1);
+		assert_int_equal(pinned_may_go("lo", &of_lo, &error), -1);
 		assert_non_null(strstr(error.text, "cannot be seen: Too many open files: try"));
 	}
 	assert_true(n > 2);
+	begin_pins();
 	fault.err = EACCES;
 	fault.n = 0;
 	fault.at = 2; /* behind the look whether it is there */
@@ -1178,6 +1324,8 @@ int main(void)
 	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
 	    TEST(test_what_is_others_is_told),	TEST(test_what_may_go),
 	    TEST(test_whose_it_is_unseen),	TEST(test_of_whom_is_unread),
+	    TEST(test_of_one_in_part),		TEST(test_one_is_unseen),
+	    TEST(test_which_maps_are_whose),
 	};
 	int failed;
 

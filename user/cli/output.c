@@ -318,20 +318,28 @@ void output_also(const struct attached *a)
 
 static void emit_pins(const struct attached *a)
 {
+	enum pinned_there there = PINNED_GONE;
 	char path[PINNED_PATH];
-	bool renamed;
 
+	if (a->control->tools)
+		there = pinned_where(a, path);
 	if (!a->control->tools) {
 		emit_null("pins", NULL);
-	} else if (!pinned_where(a, path, &renamed)) {
+	} else if (there == PINNED_GONE) {
 		emit_null("pins",
 			  "  pins      for tools that ban sources are gone: `xdp-pacer upgrade %s "
 			  "--pin` makes some\n",
 			  printable(a->ifname).text);
+	} else if (there == PINNED_IN_PART) {
+		emit_null(
+		    "pins",
+		    "  pins      for tools that ban sources, in %s: one is missing, or not its "
+		    "own: `xdp-pacer upgrade %s --pin` makes both\n",
+		    printable(path).text, printable(a->ifname).text);
 	} else {
 		emit_string("pins", path, "  pins      for tools that ban sources, in %s\n",
 			    printable(path).text);
-		if (renamed)
+		if (there == PINNED_RENAMED)
 			emit_text(
 			    "            by its name before: `xdp-pacer upgrade %s --pin` makes "
 			    "some by this one\n",

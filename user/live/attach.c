@@ -29,8 +29,8 @@ struct loading {
 	const struct attach_options *options;
 	int raw_ip; /* frames begin with the IP header */
 	struct site before;
-	uint32_t pinned; /* whose the pins of the pacer before are; 0: it has no maps for them */
-	bool looked;	 /* `before` is to be closed */
+	struct pinned_ids pinned; /* whose the pins of the pacer before are */
+	bool looked;		  /* `before` is to be closed */
 	struct object *object;
 	attach_ready *ready; /* NULL: nothing is to be done between loading and attaching */
 	void *arg;
@@ -278,7 +278,7 @@ static int maps_unread(const struct loading *l, int err)
 /* Whose the pins of the pacer before are. */
 static int find_pinned(struct loading *l)
 {
-	int err = pinned_id(l->before.pacer_fd, &l->pinned);
+	int err = pinned_ids_of(l->before.pacer_fd, &l->pinned);
 
 	return err ? maps_unread(l, err) : 0;
 }
@@ -290,7 +290,7 @@ static int may_leave_nothing(struct loading *l)
 		return 0;
 	if (find_pinned(l))
 		return -1;
-	return pinned_may_go(l->ifname, l->pinned, l->error) ||
+	return pinned_may_go(l->ifname, &l->pinned, l->error) ||
 		       pins_shadow_may_go(l->ifname, l->before.ifindex, l->before.pacer_id,
 					  l->error)
 		   ? -1
@@ -317,7 +317,7 @@ static int look(struct loading *l)
 			    l->options->replace, l->error) ||
 	    may_leave_nothing(l))
 		return -1;
-	return l->options->pin ? pinned_check(l->ifname, l->pinned, l->error) : 0;
+	return l->options->pin ? pinned_check(l->ifname, &l->pinned, l->error) : 0;
 }
 
 /* `first`: the one whose state is shared; NULL: it has a state of its own. */
@@ -336,7 +336,7 @@ static int load(struct loading *l, const struct object_begin *begin, const struc
 
 static int pin_all(const struct loading *all, size_t n, const struct attached *a)
 {
-	uint32_t *instead = calloc(n, sizeof(*instead));
+	struct pinned_ids *instead = calloc(n, sizeof(*instead));
 	int result;
 
 	for (size_t i = 0; instead && i < n; i++)
@@ -441,12 +441,12 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		begin_trial(a, n, begin->confirm_ns);
 	for (size_t i = 0; i < n; i++) {
 		replaced[i] = (struct attach_replaced){all[i].before.pacer_id, all[i].before.abi,
-						       all[i].pinned};
+						       all[i].pinned.of[PINNED_4]};
 		if (all[i].object)
 			object_close(all[i].object);
 		if (!result) { /* of a pacer that it has replaced */
 			pins_drop_shadow(all[i].before.ifindex, all[i].before.pacer_id, NULL);
-			pinned_remove(ifnames[i], all[i].pinned, all[i].before.pacer_id, NULL);
+			pinned_remove(ifnames[i], &all[i].pinned, all[i].before.pacer_id, NULL);
 		}
 		if (all[i].looked)
 			site_close(&all[i].before);
@@ -518,7 +518,7 @@ static int upgrade_with(struct loading *l, struct attached *a)
  */
 static int upgrade_pinned(struct loading *l, const struct attached *before, struct attached *a)
 {
-	static const uint32_t none = 0;
+	static const struct pinned_ids none;
 
 	if (l->options->pin && find_pinned(l))
 		return -1;
@@ -528,7 +528,7 @@ static int upgrade_pinned(struct loading *l, const struct attached *before, stru
 	if (!upgrade_with(l, a))
 		return 0;
 	if (l->options->pin && !before->control->tools)
-		pinned_remove(l->ifname, l->pinned, 0, NULL);
+		pinned_remove(l->ifname, &l->pinned, 0, NULL);
 	return -1;
 }
 
@@ -627,9 +627,10 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 
 /* --- detach --------------------------------------------------------------------------------- */
 
-/* A pacer that is taken off, and the id of its pins; unread: why that is not known, an -errno. */
+/* A pacer that is taken off, and whose its pins are; unread: why that is not known, an -errno. */
 struct leaving {
-	uint32_t prog_id, pinned;
+	uint32_t prog_id;
+	struct pinned_ids pinned;
 	int unread;
 };
 
@@ -641,7 +642,7 @@ static void forget(const char *ifname, int ifindex, const struct leaving *of,
 	if (of->unread)
 		pinned_remove_unread(ifname, of->unread, of->prog_id, left);
 	else
-		pinned_remove(ifname, of->pinned, of->prog_id, left);
+		pinned_remove(ifname, &of->pinned, of->prog_id, left);
 }
 
 /* Looks again whether it is detached: a call that failed may have worked all the same. */
@@ -675,7 +676,7 @@ static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 			return result;
 		}
 		last.prog_id = site.pacer_id;
-		last.unread = pinned_id(site.pacer_fd, &last.pinned);
+		last.unread = pinned_ids_of(site.pacer_fd, &last.pinned);
 		err = detach(&site, last.prog_id);
 		site_close(&site);
 	}
@@ -718,13 +719,13 @@ int attach_undo_this(const struct attached *a, struct policy_error *error)
 	struct site site;
 	int err = 0;
 
-	of.unread = pinned_id(a->prog_fd, &of.pinned);
+	of.unread = pinned_ids_of(a->prog_fd, &of.pinned);
 	complaint_begin();
 	if (site_open(a->ifname, a->ifindex, &site, error))
 		return -1;
 	if (site.pacer && site.pacer_id == a->prog_id) {
 		if (of.unread)
-			of.unread = pinned_id(site.pacer_fd, &of.pinned);
+			of.unread = pinned_ids_of(site.pacer_fd, &of.pinned);
 		err = detach(&site, a->prog_id);
 	}
 	site_close(&site);

@@ -25,14 +25,12 @@
 
 _Static_assert(sizeof(MADE) > IF_NAMESIZE, "an interface could have the name");
 
-enum pin { PIN_4, PIN_6, PINS };
-
 static const struct {
 	const char *map, *pin;
 	uint32_t key_size;
-} tries[PINS] = {
-    [PIN_4] = {"pacer_banned4", "banned4", sizeof(struct pacer_tools4)},
-    [PIN_6] = {"pacer_banned6", "banned6", sizeof(struct pacer_tools6)},
+} tries[PINNED_MAPS] = {
+    [PINNED_4] = {"pacer_banned4", "banned4", sizeof(struct pacer_tools4)},
+    [PINNED_6] = {"pacer_banned6", "banned6", sizeof(struct pacer_tools6)},
 };
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -102,16 +100,21 @@ static int make_locked(const char *ifname, struct policy_error *error)
 
 /* --- whose they are --------------------------------------------------------------------------- */
 
+static bool is_trie(const struct bpf_map_info *info, enum pinned_map pin)
+{
+	return !strcmp(info->name, tries[pin].map) && info->key_size == tries[pin].key_size;
+}
+
 /* The map's id, if it is that trie of a pacer; else 0, with errno: ENOENT where it is another map.
  */
-static uint32_t id_if(int map_fd, enum pin pin)
+static uint32_t id_if(int map_fd, enum pinned_map pin)
 {
 	struct bpf_map_info info = {0};
 	uint32_t len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(map_fd, &info, &len))
 		return 0;
-	if (!strcmp(info.name, tries[pin].map) && info.key_size == tries[pin].key_size)
+	if (is_trie(&info, pin))
 		return info.id;
 	errno = ENOENT;
 	return 0;
@@ -128,25 +131,52 @@ static int maps_of(int prog_fd, uint32_t ids[MAPS_MAX])
 	return info.nr_map_ids < MAPS_MAX ? (int)info.nr_map_ids : MAPS_MAX;
 }
 
-int pinned_id(int prog_fd, uint32_t *id)
+static bool has_any(const struct pinned_ids *ids)
 {
-	uint32_t ids[MAPS_MAX];
-	int n = maps_of(prog_fd, ids), err = n < 0 ? -errno : 0;
-
-	*id = 0;
-	for (int i = 0; i < n && !*id; i++) {
-		int fd = bpf_map_get_fd_by_id(ids[i]);
-
-		*id = fd < 0 ? 0 : id_if(fd, PIN_4);
-		if (!*id && errno != ENOENT)
-			err = -errno;
-		if (fd >= 0)
-			close(fd);
-	}
-	return *id ? 0 : err;
+	return ids->of[PINNED_4] || ids->of[PINNED_6];
 }
 
-static uint32_t id_of(const char *folder, enum pin pin)
+static bool is_whole(const struct pinned_ids *ids)
+{
+	return ids->of[PINNED_4] && ids->of[PINNED_6];
+}
+
+/* Notes which of the two the map is, if it is one. 0, or -errno: that cannot be read. */
+static int note_map(uint32_t map_id, struct pinned_ids *ids)
+{
+	int fd = bpf_map_get_fd_by_id(map_id), err;
+	struct bpf_map_info info = {0};
+	uint32_t len = sizeof(info);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	err = bpf_obj_get_info_by_fd(fd, &info, &len) ? -errno : 0;
+	for (size_t i = 0; i < PINNED_MAPS && !err; i++)
+		if (is_trie(&info, (enum pinned_map)i))
+			ids->of[i] = info.id;
+	close(fd);
+	return err;
+}
+
+int pinned_ids_of(int prog_fd, struct pinned_ids *ids)
+{
+	uint32_t maps[MAPS_MAX];
+	int n = maps_of(prog_fd, maps), err = n < 0 ? -errno : 0;
+
+	*ids = (struct pinned_ids){.of = {0}};
+	for (int i = 0; i < n && !is_whole(ids); i++) {
+		int unread = note_map(maps[i], ids);
+
+		err = unread ? unread : err;
+	}
+	if (is_whole(ids))
+		return 0;
+	if (err)
+		*ids = (struct pinned_ids){.of = {0}};
+	return err;
+}
+
+static uint32_t id_of(const char *folder, enum pinned_map pin)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, look, .file_flags = BPF_F_RDONLY);
 	char path[PATH_MAX];
@@ -158,60 +188,85 @@ static uint32_t id_of(const char *folder, enum pin pin)
 	return id;
 }
 
-/*
- * Of what is in the folder; 0: nothing, or nothing of a pacer. Of one that was removed in part the
- * other map's.
- */
-static uint32_t id_in(const char *folder)
-{
-	uint32_t id = id_of(folder, PIN_4);
-
-	return id || errno != ENOENT ? id : id_of(folder, PIN_6);
-}
-
 /* By errno: nothing is there, or it is no pacer's. Else it could not be looked at. */
 static bool is_none(void)
 {
 	return errno == ENOENT || errno == ENOTDIR || errno == EINVAL;
 }
 
-/* By errno: it is there, and others alone may look into it. */
-static bool is_denied(void)
+/* It is there, and others alone may look into it. */
+static bool is_denied(int err)
 {
-	return errno == EACCES || errno == EPERM;
+	return err == EACCES || err == EPERM;
 }
 
-/* 1, 0, or -errno: that cannot be read. */
-static int has_map(int prog_fd, uint32_t map_id)
+/*
+ * What is in a folder: each of the two by itself, as one may have been removed, or be of another
+ * pacer. Where one of them could not be looked at, `err` says why (errno), and its id is 0.
+ */
+struct inside {
+	struct pinned_ids ids;
+	int err;
+};
+
+static struct inside look_into(const char *folder)
+{
+	struct inside in = {.err = 0};
+
+	for (size_t i = 0; i < PINNED_MAPS; i++) {
+		in.ids.of[i] = id_of(folder, (enum pinned_map)i);
+		if (!in.ids.of[i] && !is_none())
+			in.err = errno;
+	}
+	return in;
+}
+
+/* One of the two at least. */
+static bool have_common(const struct pinned_ids *a, const struct pinned_ids *b)
+{
+	for (size_t i = 0; i < PINNED_MAPS; i++)
+		if (a->of[i] && a->of[i] == b->of[i])
+			return true;
+	return false;
+}
+
+static bool are_same(const struct pinned_ids *a, const struct pinned_ids *b)
+{
+	return a->of[PINNED_4] == b->of[PINNED_4] && a->of[PINNED_6] == b->of[PINNED_6];
+}
+
+/* Either of them. 1, 0, or -errno: that cannot be read. */
+static int has_map(int prog_fd, const struct pinned_ids *of)
 {
 	uint32_t ids[MAPS_MAX];
 	int n = maps_of(prog_fd, ids);
 
 	for (int i = 0; i < n; i++)
-		if (ids[i] == map_id)
+		if (ids[i] == of->of[PINNED_4] || ids[i] == of->of[PINNED_6])
 			return 1;
 	return n < 0 ? -errno : 0;
 }
 
 /* 0: it has gone. -errno: it cannot be read. */
-static int id_has_map(uint32_t prog_id, uint32_t map_id)
+static int id_has_map(uint32_t prog_id, const struct pinned_ids *of)
 {
 	int fd = bpf_prog_get_fd_by_id(prog_id), has;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	has = has_map(fd, map_id);
+	has = has_map(fd, of);
 	close(fd);
 	return has;
 }
 
-/* Does a program of the machine, other than `but`, have the map? -errno: that cannot be seen. */
-static int used(uint32_t map_id, uint32_t but)
+/* Does a program of the machine, other than `but`, have one of them? -errno: that cannot be seen.
+ */
+static int used(const struct pinned_ids *of, uint32_t but)
 {
 	uint32_t id = 0;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		int has = id == but ? 0 : id_has_map(id, map_id);
+		int has = id == but ? 0 : id_has_map(id, of);
 
 		if (has)
 			return has;
@@ -230,26 +285,30 @@ static int unseen(const char *ifname, const char *path, int err, struct policy_e
 			   strerror(err), *advice ? advice : ": try again");
 }
 
-static int check_folder(const char *ifname, uint32_t instead, struct policy_error *error)
+/* May it give way to pins of `own`? That is NULL where these are not made yet. */
+static int check_folder(const char *ifname, const struct pinned_ids *instead,
+			const struct pinned_ids *own, struct policy_error *error)
 {
 	char name[IF_NAMESIZE], path[PATH_MAX];
 	const char *folder = folder_of(ifname, name);
+	struct inside in;
 	struct stat st;
-	uint32_t id;
 	int is;
 
 	path_of(path, folder, "");
 	path[strlen(path) - 1] = 0; /* a map that is pinned by that name is there, too */
 	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : unseen(ifname, path, errno, error);
-	id = id_in(folder);
-	if (!id && !is_none())
-		return unseen(ifname, path, errno, error);
-	if (!id)
+	in = look_into(folder);
+	if (in.err)
+		return unseen(ifname, path, in.err, error);
+	if (!has_any(&in.ids))
 		return policy_fail(error, 0,
 				   "%s: %s is not this tool's: remove it, or go on without --pin",
 				   ifname, path);
-	is = id == instead ? 0 : used(id, 0);
+	if (have_common(&in.ids, instead) || (own && have_common(&in.ids, own)))
+		return 0;
+	is = used(&in.ids, 0);
 	if (is <= 0)
 		return is ? unseen(ifname, path, -is, error) : 0;
 	return policy_fail(error, 0,
@@ -258,28 +317,30 @@ static int check_folder(const char *ifname, uint32_t instead, struct policy_erro
 			   ifname, path);
 }
 
-int pinned_check(const char *ifname, uint32_t instead, struct policy_error *error)
+int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *error)
 {
 	int fd = make_locked(ifname, error), result;
 
 	if (fd < 0)
 		return -1;
-	result = check_folder(ifname, instead, error);
+	result = check_folder(ifname, instead, NULL, error);
 	close(fd);
 	return result;
 }
 
-int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *error)
+int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *error)
 {
 	char name[IF_NAMESIZE], all[PATH_MAX / 2], path[PINNED_PATH];
-	uint32_t there;
+	struct inside in;
 
-	pinned_path(ifname, path);
-	there = id ? id_in(folder_of(ifname, name)) : 0;
-	if (!id || (there ? there != id : is_none()))
+	if (!has_any(ids))
 		return 0;
-	if (!there && !is_denied())
-		return unseen(ifname, path, errno, error);
+	in = look_into(folder_of(ifname, name));
+	pinned_path(ifname, path);
+	if (!have_common(&in.ids, ids) && !in.err)
+		return 0;
+	if (!have_common(&in.ids, ids) && !is_denied(in.err))
+		return unseen(ifname, path, in.err, error);
 	return pins_may_go(ifname, path, place(all), error) ||
 		       pins_may_go(ifname, path, path, error)
 		   ? -1
@@ -306,8 +367,8 @@ static int make_one(int at_fd, struct pinned *p, const struct attached *a, size_
 		p->made[0] = 0;
 		return -1;
 	}
-	return bpf_obj_pin(a->tools4_fd, path_of(path, p->made, tries[PIN_4].pin)) ||
-		       bpf_obj_pin(a->tools6_fd, path_of(path, p->made, tries[PIN_6].pin))
+	return bpf_obj_pin(a->tools4_fd, path_of(path, p->made, tries[PINNED_4].pin)) ||
+		       bpf_obj_pin(a->tools6_fd, path_of(path, p->made, tries[PINNED_6].pin))
 		   ? -1
 		   : 0;
 }
@@ -328,21 +389,33 @@ static void take_back(int at_fd, struct pinned *p)
 	p->put = p->swapped = false;
 }
 
-/* One that is pinned already is left out. */
+/* The ids of its maps. -1: they cannot be read (errno). */
+static int own_ids(const struct attached *a, struct pinned_ids *ids)
+{
+	ids->of[PINNED_4] = id_if(a->tools4_fd, PINNED_4);
+	if (!ids->of[PINNED_4])
+		return -1;
+	ids->of[PINNED_6] = id_if(a->tools6_fd, PINNED_6);
+	return ids->of[PINNED_6] ? 0 : -1;
+}
+
+/* One that is pinned already is left out: by both of its maps. */
 static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
-		    const uint32_t *instead, size_t n, struct policy_error *error)
+		    const struct pinned_ids *instead, size_t n, struct policy_error *error)
 {
 	char name[IF_NAMESIZE], all[PATH_MAX / 2];
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t id = id_if(a[i].tools4_fd, PIN_4);
+		struct pinned_ids own;
+		struct inside in;
 
-		if (!id)
+		if (own_ids(&a[i], &own))
 			return policy_fail(error, 0, "%s: its maps cannot be read: %s", a[i].ifname,
 					   strerror(errno));
-		if (id_in(folder_of(a[i].ifname, name)) == id)
+		in = look_into(folder_of(a[i].ifname, name));
+		if (are_same(&in.ids, &own))
 			continue;
-		if (check_folder(a[i].ifname, instead[i], error))
+		if (check_folder(a[i].ifname, &instead[i], &own, error))
 			return -1;
 		memcpy(pins[i].folder, name, sizeof(name));
 		if (make_one(at_fd, &pins[i], &a[i], i))
@@ -370,7 +443,7 @@ static int put_all(int at_fd, struct pinned *pins, const struct attached *a, siz
 	return 0;
 }
 
-int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
+int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_t n,
 	       struct policy_error *error)
 {
 	int fd = make_locked(a[0].ifname, error), result;
@@ -410,98 +483,106 @@ void pinned_heed(const struct attached *a)
  */
 
 struct search {
-	uint32_t id;
+	struct pinned_ids ids;
 	char folder[IF_NAMESIZE];
-	bool unread; /* some cannot be read, or by others alone */
+	enum pinned_there there; /* of what is in there */
+	bool unread;		 /* some cannot be read, or by others alone */
 };
 
-static bool leads_there(struct search *s, const char *folder)
+/* What of them is in the folder? One of which only a part can be seen may be whole. */
+static enum pinned_there leads_there(struct search *s, const char *folder)
 {
-	uint32_t id = id_in(folder);
+	struct inside in = look_into(folder);
 
-	s->unread |= !id && errno != ENOENT && errno != ENOTDIR;
-	return id == s->id;
+	s->unread |= in.err;
+	if (!have_common(&in.ids, &s->ids))
+		return PINNED_GONE;
+	return in.err || are_same(&in.ids, &s->ids) ? PINNED_WHOLE : PINNED_IN_PART;
 }
 
 /* 1: that folder has the pins, and no interface here has its name. */
 static int was_named(int at_fd, const char *name, void *search)
 {
 	struct search *s = search;
+	enum pinned_there there;
 	char ifname[IF_NAMESIZE];
 
 	(void)at_fd;
-	if (name[0] == '.' || strlen(name) >= sizeof(ifname) || s->folder[0] ||
-	    !leads_there(s, name))
+	if (name[0] == '.' || strlen(name) >= sizeof(ifname) || s->folder[0])
 		return 0;
+	there = leads_there(s, name);
 	for (size_t i = 0; i <= strlen(name); i++)
 		ifname[i] = name[i] == ':' ? '.' : name[i];
-	if (!if_nametoindex(ifname))
-		snprintf(s->folder, sizeof(s->folder), "%s", name);
-	return s->folder[0] != 0;
+	if (there == PINNED_GONE || if_nametoindex(ifname))
+		return 0;
+	snprintf(s->folder, sizeof(s->folder), "%s", name);
+	s->there = there == PINNED_WHOLE ? PINNED_RENAMED : there;
+	return 1;
 }
 
-bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *renamed)
+enum pinned_there pinned_where(const struct attached *a, char path[PINNED_PATH])
 {
-	struct search s = {.id = id_if(a->tools4_fd, PIN_4)};
+	struct search s = {.there = PINNED_GONE};
 	char name[IF_NAMESIZE], all[PATH_MAX / 2];
 	int fd, found;
 
-	*renamed = false;
 	pinned_path(a->ifname, path);
-	if (!s.id || leads_there(&s, folder_of(a->ifname, name)))
-		return true;
+	if (own_ids(a, &s.ids))
+		return PINNED_WHOLE;
+	s.there = leads_there(&s, folder_of(a->ifname, name));
+	if (s.there != PINNED_GONE)
+		return s.there;
 	fd = open_locked();
 	if (fd >= 0) {
 		found = pins_each(fd, was_named, &s);
-		*renamed = s.folder[0] != 0;
 		s.unread |= found < 0;
 		close(fd);
 	}
-	if (*renamed)
+	if (s.there != PINNED_GONE)
 		snprintf(path, PINNED_PATH, "%s/%s", place(all), s.folder);
-	return *renamed || s.unread;
+	return s.there == PINNED_GONE && s.unread ? PINNED_WHOLE : s.there;
 }
 
 /* --- remove ----------------------------------------------------------------------------------- */
 
 struct removal {
-	uint32_t id;	    /* of whose; 0: of those that nobody uses */
-	const char *folder; /* with an id: of this one, used or not */
-	uint32_t gone;	    /* the program that was detached */
+	const struct pinned_ids *ids; /* of whose; NULL: of those that nobody uses */
+	const char *folder;	      /* with ids: of this one, used or not */
+	uint32_t gone;		      /* the program that was detached */
 	bool look;
 	void (*each)(const char *name, int cause, void *arg);
 	void *arg;
 };
 
-static bool is_to_go(const struct removal *r, const char *name)
+/* 1, 0, or -errno: that cannot be seen. It is to go whole: not where one of the two is in use. */
+static int is_to_go(const struct removal *r, const char *name)
 {
-	uint32_t id;
+	struct inside in;
+	int is;
 
 	if (!strncmp(name, MADE, strlen(MADE))) /* the lock is held: nobody is making one */
-		return !r->id;
-	id = id_in(name);
-	if (!id || (r->id && id != r->id))
-		return false;
-	return (r->id && !strcmp(name, r->folder)) || !used(id, r->gone);
-}
-
-/* Of a folder that is_to_go() has just let stay: it may be the one, and could not be looked at. */
-static void tell_unseen(const struct removal *r, const char *name)
-{
-	if (r->each && errno && !is_none() && (!r->id || !strcmp(name, r->folder)))
-		r->each(name, errno, r->arg);
+		return !r->ids;
+	in = look_into(name);
+	if (r->ids && have_common(&in.ids, r->ids) && !strcmp(name, r->folder))
+		return 1;
+	if (in.err)
+		return -in.err;
+	if (!has_any(&in.ids) || (r->ids && !have_common(&in.ids, r->ids)))
+		return 0;
+	is = used(&in.ids, r->gone);
+	return is < 0 ? is : !is;
 }
 
 static int remove_one(int at_fd, const char *name, void *removal)
 {
 	const struct removal *r = removal;
-	int cause;
+	int goes = name[0] == '.' ? 0 : is_to_go(r, name), cause;
 
-	errno = 0;
-	if (name[0] == '.' || !is_to_go(r, name)) {
-		tell_unseen(r, name);
+	/* What could not be looked at may be the one. */
+	if (goes < 0 && r->each && (!r->ids || !strcmp(name, r->folder)))
+		r->each(name, -goes, r->arg);
+	if (goes <= 0)
 		return 0;
-	}
 	cause = r->look || pins_remove_folder(at_fd, name) ? 0 : errno;
 	if (r->each)
 		r->each(name, cause, r->arg);
@@ -528,35 +609,36 @@ static void note_left(const char *name, int cause, void *left)
 	pins_note_left(left, place(all), name, cause);
 }
 
-/* Why the pins `id` may lie there still; 0: they do not, or others alone may look. */
-static int stays(const char *ifname, const char *folder, uint32_t id, int err)
+/* Why one of the pins `ids` may lie there still; 0: they do not, or others alone may look. */
+static int stays(const char *ifname, const char *folder, const struct pinned_ids *ids, int err)
 {
 	char path[PINNED_PATH];
-	uint32_t there;
+	struct inside in;
 
 	if (access(pinned_path(ifname, path), F_OK))
 		return 0;
-	there = id_in(folder);
-	if (!there)
-		return is_none() || is_denied() ? 0 : errno;
-	return there != id ? 0 : err ? err : EAGAIN;
+	in = look_into(folder);
+	if (have_common(&in.ids, ids))
+		return err ? err : EAGAIN;
+	return is_denied(in.err) ? 0 : in.err;
 }
 
-void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left)
+void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t gone,
+		   struct pins_left *left)
 {
 	char name[IF_NAMESIZE];
 	struct pins_left now = {.cause = 0};
-	struct removal r = {.id = id,
+	struct removal r = {.ids = ids,
 			    .folder = folder_of(ifname, name),
 			    .gone = gone,
 			    .each = note_left,
 			    .arg = &now};
-	int cause = id ? EAGAIN : 0;
+	int cause = has_any(ids) ? EAGAIN : 0;
 
 	/* A second time where a look has failed: it cannot be told from another's folder then. */
 	for (int look = 0; cause && look < 2; look++) {
 		now.cause = 0;
-		cause = stays(ifname, r.folder, id, remove_those(&r));
+		cause = stays(ifname, r.folder, ids, remove_those(&r));
 	}
 	if (cause)
 		note_left(r.folder, cause, &now);

@@ -5,9 +5,10 @@
  * (abi.h, docs/pins.md). Nothing of ours is found by them: they tell other tools where the maps
  * are, and no more.
  *
- * The maps say whose a folder is. They stay for as long as the pacer's state does, whatever program
- * is over them, so that an upgrade, and a shadow that begins, ends or is promoted, leave the pins
- * as they are. Where no program of the machine has the maps, nobody uses the folder.
+ * The maps say whose a folder is: one of the two is enough, since the other may have been removed.
+ * It has the pins where both are there. They stay for as long as the pacer's state does, whatever
+ * program is over them, so that an upgrade, and a shadow that begins, ends or is promoted, leave
+ * the pins as they are. Where no program of the machine has the maps, nobody uses the folder.
  *
  * A folder is made under another name, and gets its own in one step. Only folders with such maps
  * are ever removed.
@@ -29,46 +30,57 @@
 
 #define PINNED_PATH 4096
 
+enum pinned_map { PINNED_4, PINNED_6, PINNED_MAPS };
+
+/* Whose pins are: the ids of a pacer's maps; 0: it has none. */
+struct pinned_ids {
+	uint32_t of[PINNED_MAPS];
+};
+
+/* Both are there; by the name that the interface had before; one is missing, or another's. */
+enum pinned_there { PINNED_GONE, PINNED_WHOLE, PINNED_RENAMED, PINNED_IN_PART };
+
 /* Where the pins of an interface are. Returns path. */
 const char *pinned_path(const char *ifname, char path[PINNED_PATH]);
 /*
  * The same of those that lead to this pacer's maps: of an interface that was renamed, by its name
- * before. False: there are none. Who cannot read them is told where they were made.
+ * before. Who cannot read them is told where they were made, and that they are whole.
  */
-bool pinned_where(const struct attached *a, char path[PINNED_PATH], bool *renamed);
-/* Whose the pins of that program's pacer are: the id of a map; 0: it has none. 0, or -errno: it may
- * have one, which could not be read. */
-int pinned_id(int prog_fd, uint32_t *id);
+enum pinned_there pinned_where(const struct attached *a, char path[PINNED_PATH]);
+/* Whose the pins of that program's pacer are. 0, or -errno: it may have maps that could not be
+ * read, and *ids has none. */
+int pinned_ids_of(int prog_fd, struct pinned_ids *ids);
 /*
  * May the interface have pins? Not where what has its name there is in use by another than
  * `instead`, or is no pacer's. 0, or -1 with *error filled.
  */
-int pinned_check(const char *ifname, uint32_t instead, struct policy_error *error);
+int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *error);
 /*
- * Could the pins `id` of the interface be removed? Asked before another pacer takes the place of
+ * Could the pins `ids` of the interface be removed? Asked before another pacer takes the place of
  * theirs: tools would go on to write into them, and ban nobody. 0, or -1 with *error filled.
  */
-int pinned_may_go(const char *ifname, uint32_t id, struct policy_error *error);
+int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *error);
 /*
  * Pins the maps of n pacers, all or none: what was there of others that are in no use, or of
- * instead[i], gives way, and comes back if it fails. Those that are pinned stay. 0, or -1 with
- * *error filled.
+ * instead[i], gives way, and comes back if it fails; so do pins of the pacer itself of which one is
+ * missing. Those that are pinned stay. 0, or -1 with *error filled.
  */
-int pinned_put(const struct attached *a, const uint32_t *instead, size_t n,
+int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_t n,
 	       struct policy_error *error);
 /* From here on packets are judged by what tools write. Of a shadow, the same by itself. */
 void pinned_heed(const struct attached *a);
 /* Removes what lies under the interface's name and is used by nobody, a pacer's. */
 void pinned_sweep(const char *ifname);
 /*
- * Removes the pins `id` of the interface, whose program `gone` is detached, and those of another
+ * Removes the pins `ids` of the interface, whose program `gone` is detached, and those of another
  * name if nobody else uses them: an interface may have had another name. Partners that share them
  * keep theirs. `left` may be NULL.
  */
-void pinned_remove(const char *ifname, uint32_t id, uint32_t gone, struct pins_left *left);
+void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t gone,
+		   struct pins_left *left);
 /*
- * The same where pinned_id() has failed with `err`: what lies under the interface's name goes if
- * nobody uses it. Where that cannot be told, it stays, and *left has it.
+ * The same where pinned_ids_of() has failed with `err`: what lies under the interface's name goes
+ * if nobody uses it. Where that cannot be told, it stays, and *left has it.
  */
 void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left);
 /*
