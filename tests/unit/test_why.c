@@ -217,6 +217,25 @@ static void test_no_rule(void **unused)
 	assert_true(why.when_ns == PACER_NEVER && why.rule == PACER_RULES_MAX && !why.n);
 }
 
+/* What holds for packets without a rule says nothing of one that has a rule. */
+static void test_a_limit_beside_else(void **unused)
+{
+	struct why why;
+
+	(void)unused;
+	load("else: drop\nrules:\n"
+	     "- {name: a, limits: [{key: all, uses: 1, cooldown: 1s}]}\n");
+	why = ask(0, START);
+	assert_true(why.reason == PACER_ADMIT && why.when_ns == START);
+	assert_int_equal(pace(0, START), PACER_ADMIT);
+	why = ask(0, START);
+	assert_int_equal(why.reason, PACER_DENY_THROTTLE);
+	assert_int_equal(why.when_ns, why.limit[0].when_ns);
+	assert_true(why.when_ns < START + 2 * COOLDOWN);
+	assert_int_equal(pace(0, why.when_ns - 1), PACER_DENY_THROTTLE);
+	assert_int_equal(pace(0, why.when_ns), PACER_ADMIT);
+}
+
 /* Two limits may have one state, and others have one each: the packet uses each state for both. */
 static void test_two_throttles(void **unused)
 {
@@ -364,6 +383,7 @@ int main(void)
 	    cmocka_unit_test_teardown(test_a_verdict, teardown),
 	    cmocka_unit_test_teardown(test_draining, teardown),
 	    cmocka_unit_test_teardown(test_no_rule, teardown),
+	    cmocka_unit_test_teardown(test_a_limit_beside_else, teardown),
 	    cmocka_unit_test(test_two_throttles),
 	    cmocka_unit_test_teardown(test_of_new_flows, teardown),
 	    cmocka_unit_test_teardown(test_while_bans_move, teardown),

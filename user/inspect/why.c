@@ -258,14 +258,15 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 	if (walk.rule == PACER_RULE_ALLOWED)
 		why->source_ns = 0;
 	pacer_walk_values(&walk, walk.rule);
-	why->reason = pacer_outcome_reason(pacer_walk_no_rule(&walk));
 	why->rule = walk.rule < PACER_RULES_MAX ? walk.rule : PACER_RULES_MAX;
-	if (why->reason == PACER_DENY_VERDICT)
-		when_ns = PACER_NEVER;
-	if (walk.rule < PACER_RULES_MAX && PACER_RULE_OF(&walk)->says) {
+	if (walk.rule >= PACER_RULES_MAX) {
+		why->reason = pacer_outcome_reason(pacer_walk_no_rule(&walk));
+		if (why->reason == PACER_DENY_VERDICT)
+			when_ns = PACER_NEVER;
+	} else if (PACER_RULE_OF(&walk)->says) {
 		why->reason = pacer_outcome_reason(pacer_rule_reason(PACER_RULE_OF(&walk)));
 		when_ns = PACER_NEVER;
-	} else if (walk.rule < PACER_RULES_MAX) {
+	} else {
 		why->n = PACER_RULE_OF(&walk)->n_limiters;
 		for (size_t k = 0; k < why->n; k++)
 			fill_limit(&walk, &policy->rule[walk.rule], resolution_ns, k,
