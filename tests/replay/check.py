@@ -117,6 +117,25 @@ def least_full():
 def least_throttle():
     """It denies nothing; here one use less would."""
     assert check_least("throttle", "nano.pcap") == 1
+    # A written threshold stays, whatever it is beside the uses; no number of packets leads below it.
+    with open(path("nano.pcap"), "rb") as f:
+        data = f.read()
+    (_, first), *_ = records(data)
+    limit = "rules: [{name: a, limits: [{key: all, uses: %d, cooldown: 1s, threshold: %d}]}]"
+    for uses, threshold, packets, gap_ms, least in ((2000, 20, 17, 10, 20), (5, 1, 273, 1, None), (1, 1, 60, 50, 20),
+                                                    (1, 1, 40, 100, 10)):
+        with open(path("even.long"), "wb") as f:
+            f.write(data[:24])
+            for n in range(packets):
+                ms = 1000 + n * gap_ms
+                f.write(struct.pack("<II", ms // 1000, ms % 1000 * 1000000) + first[8:])
+        out = json.loads(replay(limit % (uses, threshold), "even.long", "--json").stdout)
+        assert out["rules"][0]["denies_nothing"][0]["least"] == least, out
+        if least:
+            assert denied(limit % (least, threshold), "even.long") == 0
+        else:
+            text = replay(limit % (uses, threshold), "even.long").stdout
+            assert "no policy can have the limits that would do: " in text, text
 
 
 def least_rate():

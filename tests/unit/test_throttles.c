@@ -857,12 +857,19 @@ static void test_targets_across_changes(void **unused)
 static void test_retuned(void **unused)
 {
 	static const struct {
+		enum policy_threshold is;
 		uint64_t uses, threshold, value, now_uses, now_threshold;
 	} rows[] = {
-	    {10, 10, 50, 50, 50},				 /* all of them */
-	    {1, 1, 7, 7, 7},	       {1000, 10, 250, 250, 3},	 /* the hundredth */
-	    {901, 10, 2000, 2000, 20}, {1000, 50, 400, 400, 50}, /* what is written stays */
-	    {1000, 50, 20, 50, 50},				 /* and there are no fewer uses */
+	    {THRESHOLD_USES, 10, 10, 50, 50, 50},
+	    {THRESHOLD_USES, 1, 1, 7, 7, 7},
+	    {THRESHOLD_HUNDREDTH, 1, 1, 107, 107, 2},
+	    {THRESHOLD_HUNDREDTH, 1000, 10, 250, 250, 3},
+	    {THRESHOLD_HUNDREDTH, 901, 10, 2000, 2000, 20},
+	    {THRESHOLD_WRITTEN, 1000, 50, 400, 400, 50}, /* it stays */
+	    {THRESHOLD_WRITTEN, 1000, 50, 20, 50, 50},	 /* and there are no fewer uses */
+	    {THRESHOLD_WRITTEN, 2000, 20, 17, 20, 20},	 /* though it is the hundredth */
+	    {THRESHOLD_WRITTEN, 5, 1, 273, 273, 1},
+	    {THRESHOLD_WRITTEN, 1, 1, 60, 60, 1}, /* though it is all of them */
 	};
 
 	(void)unused;
@@ -871,6 +878,7 @@ static void test_retuned(void **unused)
 
 		from.throttle.uses = rows[i].uses;
 		from.throttle.threshold = rows[i].threshold;
+		from.throttle.threshold_is = rows[i].is;
 		to = from;
 		limit_kind_of(&from)->retune(&to, &from, rows[i].value, NULL);
 		assert_int_equal(to.throttle.uses, rows[i].now_uses);

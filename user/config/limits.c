@@ -298,7 +298,8 @@ void limits_complete_throttle(struct policy_throttle *t)
 	bool bare = !t->threshold && !t->max_cooldown_ns;
 
 	if (!t->threshold)
-		t->threshold = bare ? (t->uses + 99) / 100 : t->uses;
+		t->threshold_is = bare ? THRESHOLD_HUNDREDTH : THRESHOLD_USES;
+	policy_fill_threshold(t);
 	if (!t->max_cooldown_ns)
 		t->max_cooldown_ns = bare ? tenth_more(t->cooldown_ns) : UINT64_MAX;
 }

@@ -94,6 +94,8 @@ static inline bool policy_key_same(const struct policy_key *a, const struct poli
 	return !memcmp(a, b, sizeof(*a));
 }
 
+enum policy_threshold { THRESHOLD_WRITTEN, THRESHOLD_USES, THRESHOLD_HUNDREDTH };
+
 /*
  * Uses, each free again `cooldown` after it was made (throttle.h). Where only the threshold was
  * written, max_cooldown_ns is UINT64_MAX; where only max_cooldown, threshold is `uses`; where
@@ -102,8 +104,18 @@ static inline bool policy_key_same(const struct policy_key *a, const struct poli
 struct policy_throttle {
 	uint64_t uses;
 	uint64_t threshold; /* 1 to uses */
+	enum policy_threshold threshold_is;
 	uint64_t cooldown_ns, max_cooldown_ns;
 };
+
+/* The threshold of so many uses, where it was not written. */
+static inline void policy_fill_threshold(struct policy_throttle *t)
+{
+	if (t->threshold_is == THRESHOLD_HUNDREDTH)
+		t->threshold = (t->uses + 99) / 100;
+	else if (t->threshold_is == THRESHOLD_USES)
+		t->threshold = t->uses;
+}
 
 enum policy_limit_kind { LIMIT_GAP, LIMIT_WINDOW, LIMIT_RATE, LIMIT_THROTTLE };
 #define POLICY_LIMIT_KINDS (LIMIT_THROTTLE + 1)

@@ -33,21 +33,18 @@ static uint64_t span_ns(const struct policy_limit *limit)
 	return limit->throttle.cooldown_ns;
 }
 
-/* A threshold that was all of the uses, or the hundredth that is not written, goes with them. */
+/* A threshold that was not written goes with the uses; of one that was there are no fewer. */
 static void retune(struct policy_limit *limit, const struct policy_limit *from, uint64_t value,
 		   const struct pacer_limiter *beyond)
 {
-	const struct policy_throttle *was = &from->throttle;
 	struct policy_throttle *t = &limit->throttle;
 
+	(void)from;
 	(void)beyond;
 	t->uses = value;
-	if (was->threshold == was->uses)
-		t->threshold = value;
-	else if (was->threshold == (was->uses + 99) / 100)
-		t->threshold = (value + 99) / 100;
-	else if (value < t->threshold)
+	if (t->threshold_is == THRESHOLD_WRITTEN && value < t->threshold)
 		t->uses = t->threshold;
+	policy_fill_threshold(t);
 }
 
 static uint64_t memory_ns(const struct pacer_limiter *t)
