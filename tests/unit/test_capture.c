@@ -391,6 +391,41 @@ static void test_damaged(void **unused)
 	capture_close(&c);
 }
 
+/* Interfaces that libpcap reads as no one capture are no damage: it is said what to do. */
+static void test_interfaces_that_differ(void **unused)
+{
+	static const struct {
+		uint32_t link, snapshot;
+		const char *says;
+	} row[] = {
+	    {DLT_EN10MB, 96,
+	     "from frame 2 on it cannot be read as one capture: its interfaces have "
+	     "different snapshot lengths: convert it with `editcap -F nsecpcap"},
+	    {101, 0, "different link types: capture each to a file of its own: the 1 frames"}};
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		begin_ng(DLT_EN10MB);
+		add_ng(1);
+		put32(1); /* another interface */
+		put32(20);
+		put32(row[i].link);
+		put32(row[i].snapshot);
+		put32(20);
+		add_ng(2);
+		assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+		assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(capture_next(&c, &frame), 0);
+		assert_non_null(strstr(warned, row[i].says));
+		assert_null(strstr(warned, "damaged"));
+		assert_true(c.damaged);
+		capture_close(&c);
+	}
+}
+
 static void test_what_cannot_be_read(void **unused)
 {
 	struct policy_error error = {0};
@@ -419,10 +454,15 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe),	  TEST(test_a_file),
-	    TEST(test_times),	  TEST(test_no_times),
-	    TEST(test_fractions), TEST(test_raw_ip),
-	    TEST(test_damaged),	  TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe),
+	    TEST(test_a_file),
+	    TEST(test_times),
+	    TEST(test_no_times),
+	    TEST(test_fractions),
+	    TEST(test_raw_ip),
+	    TEST(test_interfaces_that_differ),
+	    TEST(test_damaged),
+	    TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

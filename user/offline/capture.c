@@ -160,16 +160,39 @@ static void tell_timeless(struct capture *c)
 	warn(c, "no frame has a time: all %" PRIu64 " count at once, as one burst", c->frames);
 }
 
+/* What libpcap does not read as one capture, in the words of its error, and what to do; NULL: what
+ * is damaged. */
+static const char *kept_apart(const char *text)
+{
+	if (strstr(text, "different from the snapshot length of the first interface"))
+		return "snapshot lengths: convert it with `editcap -F nsecpcap FILE OTHER`";
+	if (strstr(text, "different from the type of the first interface"))
+		return "link types: capture each to a file of its own";
+	return NULL;
+}
+
 /* Says what is wrong, once. Returns 0. */
 static int at_end(struct capture *c, int got)
 {
+	const char *apart;
+
 	c->listener->end(c);
 	tell_timeless(c);
 	if (got == PCAP_ERROR_BREAK || c->damaged)
 		return 0;
 	c->damaged = true;
-	warn(c, "damaged at frame %" PRIu64 ": %s: the %" PRIu64 " frames before it were judged",
-	     c->frames + 1, pcap_geterr(c->pcap), c->frames);
+	apart = kept_apart(pcap_geterr(c->pcap));
+	if (apart)
+		warn(c,
+		     "from frame %" PRIu64
+		     " on it cannot be read as one capture: its interfaces have "
+		     "different %s: the %" PRIu64 " frames before it were judged",
+		     c->frames + 1, apart, c->frames);
+	else
+		warn(c,
+		     "damaged at frame %" PRIu64 ": %s: the %" PRIu64
+		     " frames before it were judged",
+		     c->frames + 1, pcap_geterr(c->pcap), c->frames);
 	return 0;
 }
 

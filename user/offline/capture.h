@@ -4,6 +4,7 @@
  * pcapng, of Ethernet or raw IP. Raw IP gets an Ethernet header, as XDP would have seen it.
  *
  * Error: if the capture is damaged, the frames before the damage count, and the listener is told.
+ * So it is of a pcapng from the first interface on that has another link type or snapshot length.
  * The listener is also told of the first frame with a time before an earlier frame. Such frames
  * count at the latest time seen. Times end an hour before 2^63 ns: later ones are that one.
  * Where no frame has a time, as in pcapng's simple packet blocks, the listener is told at the end.
@@ -49,7 +50,7 @@ struct capture {
 	uint64_t read;		   /* read in this pass, from 0 to CAPTURE_AHEAD more */
 	uint32_t ahead;		   /* how many are to be read ahead */
 	int got;		   /* what libpcap last said: 1, or why there is no more */
-	bool damaged;		   /* and said so */
+	bool damaged;		   /* or of interfaces that differ, and said so */
 	bool classic;		   /* a classic file, whose 32 bits of seconds last until 2106 */
 	bool ran_back;		   /* its clock ran backwards, and the listener was told */
 	bool timeless;		   /* no frame had a time, and the listener was told */
