@@ -500,11 +500,12 @@ static void test_what_is_not_its_own_is_refused_and_left(void **unused)
 {
 	static unsigned char bytes[STATE_MAX];
 	struct keys_limits limits = {2, 0, MINUTE, 0};
-	/* n, last and which epoch; a's name, its end, and which copy */
+	/* the size of a record; n, last and which epoch; a's name, its end, and which copy */
 	static const struct {
 		size_t at;
 		unsigned char value;
-	} forged[] = {{49, 0x40}, {52, 3}, {60, 2}, {136, 0}, {136 + 255, 'x'}, {136 + 256, 2}};
+	} forged[] = {{12, 0},	{49, 0x40},	  {52, 3},	 {60, 2},
+		      {136, 0}, {136 + 255, 'x'}, {136 + 256, 2}};
 	struct keys_list list = listed("a,b");
 	struct machine m;
 	struct keys *keys;

@@ -325,13 +325,13 @@ static int check_file(const struct keys_file *file, size_t bytes, const struct k
 	if (memcmp(file->magic, KEYS_MAGIC, sizeof(file->magic)))
 		return policy_fail(error, 0,
 				   "it is not a state of `xdp-pacer keys`: give another file");
-	if (file->version != KEYS_VERSION || file->record_bytes != sizeof(struct keys_record))
+	if (file->version != KEYS_VERSION)
 		return policy_fail(error, 0,
 				   "it is of version %u, this is version %u: use the release that "
 				   "wrote it, or another file",
 				   file->version, KEYS_VERSION);
-	if (file->check != check_of(file) || file->n > KEYS_MAX || file->last > file->n ||
-	    file->in_force > 1)
+	if (file->check != check_of(file) || file->record_bytes != sizeof(struct keys_record) ||
+	    file->n > KEYS_MAX || file->last > file->n || file->in_force > 1)
 		return policy_fail(error, 0, "it is damaged: remove it once a window has passed");
 	if (bytes < bytes_of(file->n))
 		return policy_fail(error, 0, "it is cut off: remove it once a window has passed");

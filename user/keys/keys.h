@@ -83,8 +83,8 @@ int keys_profile(const struct keys_limits *limits, uint32_t n,
 /*
  * The state is in the file of that name, which is made if there is none, or in memory (NULL). The
  * arguments have to outlive *keys. REFUSED: the limits are wrong, or the file is of another
- * program, has other limits or is damaged; it is not changed. UNABLE: the system refuses. Both fill
- * *error, the latter with the file's name.
+ * program, has other limits or is damaged in them or in a throttle; it is not changed. UNABLE: the
+ * system refuses. Both fill *error, the latter with the file's name.
  */
 enum keys_opened keys_open(const struct keys_list *list, const struct keys_limits *limits,
 			   const char *path, const struct keys_clock *clock, struct keys **keys,
