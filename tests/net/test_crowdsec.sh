@@ -399,6 +399,39 @@ another_table()
 	all_down
 }
 
+# Another program over the same state, and a state that came from the one before: between two questions a decision is
+# deleted, which is lifted all the same; where it is the same state, what was lifted by hand stays so.
+another_program()
+{
+	local how i=3
+
+	settings "update_frequency: 2s"
+	wide
+	sed 's/packets: 1000/packets: 500/' "$work/wide.yaml" >"$work/other.yaml"
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000" "3 ban Ip 10.77.0.13 600000"
+	bouncer_up
+	until_banned "10.77.0.11 10.77.0.13"
+	pacer ban s0 del 10.77.0.13 >/dev/null
+	more_by ok 1 || fail "it asks no more: $(cat "$work/said")"
+	for how in upgrade "shadow -c $work/other.yaml" "shadow --stop"; do
+		i=$((i + 1))
+		decide "1 ban Ip 10.77.0.11 600000" "$i ban Ip 10.77.0.12 600000" "3 ban Ip 10.77.0.13 600000"
+		until_true 5 banned "10.77.0.11 10.77.0.12" || fail "before $how: banned are $(pacer ban s0 list)" || return
+		more_by ok 1 || fail "it asks no more: $(cat "$work/said")" || return
+		decide "1 ban Ip 10.77.0.11 600000" "3 ban Ip 10.77.0.13 600000"
+		# shellcheck disable=SC2086 # words
+		pacer $how s0 >/dev/null
+		more_by ok 2 || fail "it asks no more: $(cat "$work/said")" || return
+		banned 10.77.0.11 || fail "after $how: banned are $(pacer ban s0 list)" || return
+	done
+	pacer shadow s0 -c "$work/other.yaml" >/dev/null
+	decide "3 ban Ip 10.77.0.13 600000"
+	pacer shadow s0 --promote >/dev/null
+	until_true 5 banned 10.77.0.13 || fail "banned are $(pacer ban s0 list)"
+	all_down
+}
+
 # more_by MODE N: it asks N times more.
 more_by()
 {
@@ -575,6 +608,7 @@ try bouncer_restarted
 try odd_ones
 try no_room
 try another_table
+try another_program
 try no_length
 try many
 try once

@@ -296,6 +296,57 @@ static void test_a_table_that_began_anew(void **unused)
 	has(KEYS("192.0.2.2"), 1100 * S);
 }
 
+/* By hand, as by `ban del`. */
+static void lift_by_hand(const char *key)
+{
+	banned[find(key)] = banned[n_banned - 1];
+	banned[--n_banned].until_ns = 0;
+}
+
+/* Another program over the same state, as by `upgrade`, or while there was none to be seen. */
+static void test_the_same_state(void **unused)
+{
+	(void)unused;
+	pacer.prog_id = 1;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+	lift_by_hand("192.0.2.1");
+	pacer.prog_id = 2;
+	*said = 0;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	has(KEYS("192.0.2.2"), 1100 * S); /* it stays lifted, and what is decided no more goes */
+	says("eth0: 0 banned, 1 lifted;");
+}
+
+/* Another state may have come from the one before, as by a shadow that is promoted: with its bans.
+ */
+static void test_another_state(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+	pacer.control_id++;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.3"), 100), 0);
+	has(KEYS("192.0.2.1", "192.0.2.3"), 1100 * S);
+	pacer.control_id++; /* or empty, with a table of the same room */
+	n_banned = 0;
+	assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+	has(KEYS("192.0.2.1"), 1100 * S);
+}
+
+/* And again before it could be told: of none is forgotten what it may have. */
+static void test_states_one_after_the_other(void **unused)
+{
+	(void)unused;
+	room = 2;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	pacer.control_id++;
+	lift_fails = true;
+	assert_int_equal(bring(KEYS("192.0.2.2", "192.0.2.3"), 100), -1);
+	lift_fails = false;
+	pacer.control_id++;
+	assert_int_equal(bring(KEYS("192.0.2.3"), 100), 0);
+	has(KEYS("192.0.2.3"), 1100 * S);
+}
+
 /*
  * A trial's table has no room for what the one before has, which comes back: what is decided no
  * more meanwhile is lifted there, too.
@@ -452,7 +503,8 @@ static void test_fails(void **unused)
 	}
 }
 
-static void test_without_memory(void **unused)
+/* state: another one is there when memory runs out. */
+static void goes_on_without_memory(void **unused, bool state)
 {
 	int result = -1;
 
@@ -464,6 +516,7 @@ static void test_without_memory(void **unused)
 		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.9"), 100), 0);
 		n_banned = 3;
 		room = BANNED_MAX;
+		pacer.control_id += state;
 		starved_from(at, false);
 		*error.text = 0;
 		result = bring(KEYS("192.0.2.2", "192.0.2.3"), 100);
@@ -475,6 +528,12 @@ static void test_without_memory(void **unused)
 		place_free(&place);
 		assert_true(at < 100);
 	}
+}
+
+static void test_without_memory(void **unused)
+{
+	goes_on_without_memory(unused, false);
+	goes_on_without_memory(unused, true);
 	/* And where that it failed cannot be kept either. */
 	setup(unused);
 	assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
@@ -497,6 +556,9 @@ int main(void)
 	    CASE(test_wrong_length),
 	    CASE(test_another_table),
 	    CASE(test_a_table_that_began_anew),
+	    CASE(test_the_same_state),
+	    CASE(test_another_state),
+	    CASE(test_states_one_after_the_other),
 	    CASE(test_lifted_by_hand),
 	    CASE(test_wrong_lengths),
 	    CASE(test_wrong_family),

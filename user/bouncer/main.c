@@ -66,18 +66,13 @@ struct bouncer {
 static int tend(struct bouncer *b, size_t i)
 {
 	struct watched *at = &b->watch.at[i];
-	struct place *place = &b->place[i];
 	struct ban_pieces is;
 	int result = at->found ? 0 : -1;
 
-	if (!at->found || place->prog_id != at->a.prog_id) {
-		place_free(place);
-		place->prog_id = at->found ? at->a.prog_id : 0;
-	}
 	if (!result && decisions_bans(&b->decisions, host_now_ns(), &is))
 		result = policy_fail(&at->error, 0, "%s: no memory", at->ifname);
 	else if (!result)
-		result = place_bring(&at->a, place, &is, &at->error);
+		result = place_bring(&at->a, &b->place[i], &is, &at->error);
 	if (result && !at->told)
 		bouncer_say("%s", at->error.text);
 	at->told = result;

@@ -223,6 +223,22 @@ static int tell_changes(struct attached *a, struct place *place, const struct ba
 	return 0;
 }
 
+/*
+ * Another state was told nothing, but may have come from the one before (a shadow that is promoted,
+ * a state that is restored): what that had, this may have. -1: no memory, and all is as before.
+ */
+static int begin_anew(struct place *place, uint32_t control_id)
+{
+	struct ban_pieces may;
+
+	if (decisions_either(&place->has, &place->may, &may))
+		return -1;
+	place_free(place);
+	place->control_id = control_id;
+	place->may = may;
+	return 0;
+}
+
 int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 		struct policy_error *error)
 {
@@ -231,6 +247,10 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 	size_t room = bans_room(a);
 	int result;
 
+	if (place->control_id != a->control_id && begin_anew(place, a->control_id)) {
+		free_pieces(is);
+		return policy_fail(error, 0, "%s: no memory", a->ifname);
+	}
 	place->again |= place->room && (place->room != room || place->begun != bans_begun(a));
 	place->room = room;
 	place->begun = bans_begun(a);

@@ -4,6 +4,10 @@
  * decided now: the difference. What it did not take is a part of that each time. Where it could not
  * be told, it is told all.
  *
+ * A pacer is known by its state: `upgrade` and `shadow` put another program over the same one, and
+ * what was lifted by hand there stays lifted. Another state is told all, and what the one before
+ * had is lifted there, where it is no longer decided: a state that is restored has it, too.
+ *
  * Error: where memory or the pacer fails, it may have a part. What it may have is remembered, so
  * that what is no longer decided is lifted all the same. So is what was left out of a trial's
  * table: the one before, which has it, may come back. A ban's end is its decision's, less or
@@ -19,9 +23,9 @@
 
 /* All zero: its pacer was told nothing. */
 struct place {
-	uint32_t prog_id;      /* of the pacer that has `has` */
+	uint32_t control_id;   /* of the state that has `has`, whichever program is over it */
 	struct ban_pieces has; /* what it took, or may have taken */
-	struct ban_pieces may; /* what it took before, and was left out since */
+	struct ban_pieces may; /* what it, or the state before, took, and was left out since */
 	bool again;	       /* it could not be told, or has another table: tell it all */
 	size_t room;	       /* of its table, */
 	uint32_t begun;	       /* and when that began */
