@@ -302,6 +302,42 @@ comes_and_goes()
 	unfollow
 }
 
+# Another program over the same state goes on with all: the attack, and each change. Another state begins anew, and
+# nothing that was changed meanwhile is left out.
+over_the_same_state()
+{
+	local how
+
+	attacked one
+	load one
+	sed 's/packets: 10/packets: 9/' "$work/one.yaml" >"$work/other.yaml"
+	follow
+	shoot n=300
+	soon 'any(.[]; .event == "start")'
+	for how in upgrade "shadow -c $work/other.yaml" "shadow --stop" "shadow -c $work/other.yaml"; do
+		pacer allow s0 add 192.0.2.20/32 >/dev/null
+		# shellcheck disable=SC2086 # words
+		pacer $how s0 >/dev/null
+		pacer allow s0 del 192.0.2.20/32 >/dev/null
+		for _ in 1 2 3 4 5 6; do # until it has looked, at an attack that goes on
+			shoot n=50
+			sleep 0.2
+		done
+	done
+	equal "$(told '[.[] | select(.event | test("gone|back|lost|end"))] | length')" 0 "gone, back, lost and ends"
+	equal "$(told '[.[] | select(.event == "start")] | length')" 1 "starts"
+	equal "$(told '[.[] | select(.event == "change" and (.what | test("192.0.2.20")))] | length')" 8 "changes"
+	equal "$(told '[.[] | select(.event == "change" and (.what | test("^(upgrade|shadow)")))] | length')" 4 "programs"
+	pacer allow s0 add 192.0.2.21/32 >/dev/null
+	pacer shadow s0 --promote >/dev/null
+	pacer allow s0 add 192.0.2.22/32 >/dev/null
+	soon 'any(.[]; .event == "back")'
+	soon 'any(.[]; .what == "allow s0 add 192.0.2.22/32")'
+	equal "$(told '[.[] | select(.event == "change") | .what | select(test("promote|192.0.2.2[12]"))]')" \
+		'["allow s0 add 192.0.2.21/32","shadow s0 --promote","allow s0 add 192.0.2.22/32"]' "changes of a promotion"
+	unfollow
+}
+
 # Of all interfaces: one that comes later, and goes with its pacer.
 of_all()
 {
@@ -504,6 +540,7 @@ check events-of-changes of_changes
 check events-of-sudo of_sudo
 check events-of-a-table-that-shares of_a_table_that_shares
 check events-comes-and-goes comes_and_goes
+check events-over-the-same-state over_the_same_state
 check events-of-all of_all
 check events-to-a-command to_a_command
 check events-to-commands-that-hang to_commands_that_hang

@@ -704,6 +704,42 @@ static void test_partners(void **unused)
 
 static char lo[] = "lo", other[] = "other", *const named[] = {lo, other, lo};
 
+static int left;
+
+/* It can be read still. */
+static void count_leaving(struct watched *at, void *arg)
+{
+	assert_ptr_equal(arg, &left);
+	assert_true(at->found && at->a.control->magic == PACER_MAGIC);
+	left++;
+}
+
+static void test_watch_says_who_leaves(void **unused)
+{
+	struct watch w;
+
+	(void)unused;
+	begin(false);
+	left = 0;
+	assert_int_equal(watch_begin(&w, named, ARRAY(named)), 0);
+	w.leaving = count_leaving;
+	w.arg = &left;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(left, 0);
+	on.id = OURS + 1;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(left, 1);
+	assert_true(w.at[0].found);
+	on.id = OURS + 2;
+	watch_tidy(&w);
+	assert_int_equal(left, 2);
+	watch_tidy(&w);
+	assert_int_equal(watch_look(&w, &error), 0);
+	watch_end(&w); /* nobody asks any more */
+	assert_int_equal(left, 2);
+}
+
 static void test_watch_of_some(void **unused)
 {
 	int files = open_files();
@@ -815,6 +851,7 @@ int main(void)
 	    cmocka_unit_test(test_followed_though_unseen),
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
+	    cmocka_unit_test(test_watch_says_who_leaves),
 	    cmocka_unit_test(test_watch_of_some),
 	    cmocka_unit_test(test_watch_of_all),
 	    cmocka_unit_test(test_not_by_an_altname),

@@ -243,6 +243,39 @@ static void test_changes(void **unused)
 	assert_non_null(strstr(told, ";lost: changes 3;"));
 }
 
+/* Of a pacer that took the place of another: what is younger than the last look at that. */
+static void test_noted_before_it_was_found(void **unused)
+{
+	static const uint64_t old = PACER_SAID + 2;
+
+	(void)unused;
+	ban(0);
+	notes_say(&pacer, NOTE_CHANGE, "old");
+	now_ns += 1;
+	ban(1);
+	notes_say(&pacer, NOTE_CHANGE, "young");
+	follow_close(&follower);
+	open_it(&follower);
+	follow_since(&follower, now_ns - 1);
+	follow_notes(&follower);
+	tells("change: young;ban of a;");
+	round_after(100 * MS);
+	tells(""); /* once */
+	for (uint64_t i = 0; i < old; i++)
+		notes_say(&pacer, NOTE_CHANGE, "");
+	follow_since(&follower, 0);
+	follow_notes(&follower);
+	assert_non_null(strstr(told, "ban of a;ban of a;"));
+	*told = 0;
+	follow_since(&follower, now_ns);
+	follow_notes(&follower);
+	tells("");
+	follower.said = notes_said(&pacer);
+	follow_since(&follower, now_ns - 1); /* some are written over */
+	follow_notes(&follower);
+	assert_non_null(strstr(told, ";lost: changes 4;"));
+}
+
 /* A change of which no tool speaks. */
 static void test_unspoken(void **unused)
 {
@@ -552,17 +585,10 @@ static void test_past(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_bans),
-	    CASE(test_changes),
-	    CASE(test_unspoken),
-	    CASE(test_roll_back),
-	    CASE(test_another_policy_meanwhile),
-	    CASE(test_unreadable),
-	    CASE(test_late),
-	    CASE(test_losses),
-	    CASE(test_noted_once),
-	    CASE(test_sampled),
-	    CASE(test_past),
+	    CASE(test_bans),	   CASE(test_changes),	 CASE(test_noted_before_it_was_found),
+	    CASE(test_unspoken),   CASE(test_roll_back), CASE(test_another_policy_meanwhile),
+	    CASE(test_unreadable), CASE(test_late),	 CASE(test_losses),
+	    CASE(test_noted_once), CASE(test_sampled),	 CASE(test_past),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

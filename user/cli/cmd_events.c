@@ -143,9 +143,9 @@ struct followed {
 	char ifname[IF_NAMESIZE];
 	struct telling *t;
 	struct follow follow;
-	uint32_t prog_id; /* 0: it has no pacer */
-	bool seen;	  /* it had one before */
-	bool wrong;	  /* it cannot be read, which was said */
+	uint32_t control_id; /* of its pacer's state, whichever program is over it; 0: none */
+	uint64_t there_ns;   /* when it was looked at last, and was there; 0: it never was */
+	bool wrong;	     /* it cannot be read, which was said */
 };
 
 struct following {
@@ -165,12 +165,19 @@ static void tell_of(const struct event *event, void *arg)
 	tell(event, at->t);
 }
 
-static struct followed *followed_of(struct following *f, const char *ifname)
+static struct followed *find(const struct following *f, const char *ifname)
 {
 	struct followed *at = f->first;
 
 	while (at && strcmp(at->ifname, ifname) != 0)
 		at = at->next;
+	return at;
+}
+
+static struct followed *followed_of(struct following *f, const char *ifname)
+{
+	struct followed *at = find(f, ifname);
+
 	if (at)
 		return at;
 	at = calloc(1, sizeof(*at));
@@ -187,8 +194,19 @@ static void leave(struct followed *at, enum event_kind kind)
 	struct event event = {.kind = kind, .told_ns = host_now_ns(), .what = "its pacer is gone"};
 
 	follow_close(&at->follow);
-	at->prog_id = 0;
+	at->control_id = 0;
 	tell_of(&event, at);
+}
+
+/* What was noted since the last round, before its notes are let go. */
+static void read_last(struct watched *w, void *arg)
+{
+	struct followed *at = find(arg, w->ifname);
+
+	if (!at || !at->control_id)
+		return;
+	at->follow.a = &w->a;
+	follow_notes(&at->follow);
 }
 
 static void enter(struct following *f, struct followed *at, struct attached *a)
@@ -203,11 +221,12 @@ static void enter(struct following *f, struct followed *at, struct attached *a)
 		at->wrong = true;
 		return;
 	}
-	at->prog_id = a->prog_id;
+	at->control_id = a->control_id;
 	at->wrong = false;
-	if (at->seen)
-		tell_of(&event, at);
-	at->seen = true;
+	if (!at->there_ns)
+		return;
+	tell_of(&event, at);
+	follow_since(&at->follow, at->there_ns);
 }
 
 /* Those whose interfaces are gone, and are not watched any more. */
@@ -220,17 +239,18 @@ static void leave_forgotten(struct following *f)
 
 		while (i < f->watch.n && strcmp(f->watch.at[i].ifname, at->ifname) != 0)
 			i++;
-		if (i < f->watch.n || !at->prog_id)
+		if (i < f->watch.n || !at->control_id)
 			continue;
 		at->follow.a = &none;
 		leave(at, EVENT_GONE);
 	}
 }
 
-/* Who has come, and who is gone. */
+/* Who has come, and who is gone. One whose state is the same has not gone: it is followed on. */
 static int look(struct following *f)
 {
 	struct policy_error error = {0};
+	uint64_t now_ns = host_now_ns();
 
 	if (watch_look(&f->watch, &error))
 		return complain(NULL, &error);
@@ -242,10 +262,12 @@ static int look(struct following *f)
 		if (!at)
 			return gave_up("events", "no memory");
 		at->follow.a = &w->a;
-		if (at->prog_id && (!w->found || w->a.prog_id != at->prog_id))
+		if (at->control_id && (!w->found || w->a.control_id != at->control_id))
 			leave(at, EVENT_GONE);
-		if (!at->prog_id && w->found)
+		if (!at->control_id && w->found)
 			enter(f, at, &w->a);
+		if (at->control_id)
+			at->there_ns = now_ns;
 	}
 	return EXIT_DONE;
 }
@@ -255,7 +277,7 @@ static void round_of_all(struct following *f)
 	struct policy_error error = {0};
 
 	for (struct followed *at = f->first; at; at = at->next) {
-		bool wrong = at->prog_id && follow_round(&at->follow, &error);
+		bool wrong = at->control_id && follow_round(&at->follow, &error);
 
 		if (wrong && !at->wrong)
 			complain(NULL, &error);
@@ -321,6 +343,8 @@ static int follow(const struct options *o, const struct episode_settings *by)
 	    .o = o, .by = *by, .t = {o, {0}, {.command = o->exec, .journal = o->journal}, 0}};
 	if (watch_begin(&f.watch, o->args, all ? 0 : (size_t)o->n_args))
 		return gave_up("events", "no memory");
+	f.watch.leaving = read_last;
+	f.watch.arg = &f;
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);

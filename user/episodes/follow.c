@@ -409,6 +409,41 @@ int follow_open(struct follow *f, struct attached *a, const struct episode_setti
 	return take_policy(f, copy, serial_of(a, copy), error);
 }
 
+/* The number of the first that is younger, among the n that were noted. */
+static uint64_t first_ban_since(const struct follow *f, uint64_t n, uint64_t since_ns)
+{
+	uint64_t first = notes_first(n, PACER_NOTES);
+	struct note_ban ban;
+
+	for (; n > first; n--)
+		if (notes_ban(f->a, f->policy, n - 1, &ban) && ban.time_ns <= since_ns)
+			return n;
+	return 0;
+}
+
+static uint64_t first_saying_since(const struct follow *f, uint64_t n, uint64_t since_ns)
+{
+	uint64_t first = notes_first(n, PACER_SAID);
+	struct note_said saying;
+
+	for (; n > first; n--)
+		if (notes_saying(f->a, n - 1, &saying) && saying.time_ns <= since_ns)
+			return n;
+	return 0;
+}
+
+void follow_since(struct follow *f, uint64_t since_ns)
+{
+	f->noted = first_ban_since(f, f->noted, since_ns);
+	f->said = first_saying_since(f, f->said, since_ns);
+}
+
+void follow_notes(struct follow *f)
+{
+	tell_sayings(f);
+	tell_bans(f);
+}
+
 /* A round that comes late has a longer time to look back on, which the detector is told. */
 static void tell_late(struct follow *f, uint64_t now_ns)
 {
@@ -430,9 +465,8 @@ int follow_round(struct follow *f, struct policy_error *error)
 		result = read_counters(f, counters, error);
 	if (result)
 		return result < 0 ? -1 : 0; /* the next round finds the new policy */
-	tell_sayings(f);
+	follow_notes(f);
 	tell_unspoken(f);
-	tell_bans(f);
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		tell_full(f, r, counters[r].events[PACER_BANS_FULL]);
 	if (detector_read(&f->detector, counters, f->last_ns))

@@ -9,7 +9,9 @@
  * judged by. What it tells of episodes, it notes beside what tools did, once, however many follow:
  * but for one that is stopped while it writes its note, beside which another may write the same.
  *
- * Error: that of detector.h. What it could not read or was too late for is told as lost.
+ * Error: that of detector.h. What it could not read or was too late for is told as lost. Of notes
+ * that were written over before they were asked for (follow_since) it is not known of when they
+ * were: all of them are.
  *
  * Memory: the policy in force, parsed, and while a sample is read, a copy of one CPU's.
  */
@@ -39,9 +41,19 @@ struct follow {
 	uint64_t last_ns, slow_ns, torn_ns; /* of the last round, look at tables, torn sample */
 };
 
-/* From now on. 0, or -1 with *error filled. `a` has to stay until it is closed. */
+/*
+ * From now on. 0, or -1 with *error filled. `a` has to stay until it is closed; where another
+ * program is over the same state, its `attached` may take the place of f->a.
+ */
 int follow_open(struct follow *f, struct attached *a, const struct episode_settings *by,
 		event_tell *tell, void *arg, struct policy_error *error);
+/*
+ * What was noted after since_ns, too: of a pacer whose notes begin with it, as it took the place of
+ * another at about that time.
+ */
+void follow_since(struct follow *f, uint64_t since_ns);
+/* Tells what was noted so far, and no more: before the pacer is let go. */
+void follow_notes(struct follow *f);
 /* One round. 0, or -1 with *error filled. */
 int follow_round(struct follow *f, struct policy_error *error);
 /* The pacer is gone, or nobody follows any more. Ends every episode. */

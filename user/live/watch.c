@@ -49,6 +49,14 @@ static void let_go(struct watched *at)
 	at->found = false;
 }
 
+/* The same of one that is not there any more. */
+static void leave(const struct watch *w, struct watched *at)
+{
+	if (at->found && w->leaving)
+		w->leaving(at, w->arg);
+	let_go(at);
+}
+
 void watch_end(struct watch *w)
 {
 	for (size_t i = 0; i < w->n; i++)
@@ -81,7 +89,7 @@ static int64_t passed_by(struct watched *at, int ifindex)
 	return id;
 }
 
-static void look(struct watched *at)
+static void look(const struct watch *w, struct watched *at)
 {
 	unsigned int ifindex = if_nametoindex(at->ifname);
 	int64_t id;
@@ -90,7 +98,7 @@ static void look(struct watched *at)
 		attached_sampled(&at->a);
 		return;
 	}
-	let_go(at);
+	leave(w, at);
 	id = ifindex ? site_id((int)ifindex) : 0;
 	at->shown |= id < 0 || (!ifindex && errno != ENODEV); /* for all that is known */
 	if (id > 0 && id == at->passed)
@@ -130,7 +138,7 @@ static void forget(struct watch *w)
 		if (if_nametoindex(w->at[i].ifname))
 			w->at[n++] = w->at[i];
 		else
-			let_go(&w->at[i]);
+			leave(w, &w->at[i]);
 	}
 	w->n = n;
 }
@@ -144,7 +152,7 @@ int watch_look(struct watch *w, struct policy_error *error)
 		result = add_new(w, error);
 	}
 	for (size_t i = 0; i < w->n; i++)
-		look(&w->at[i]);
+		look(w, &w->at[i]);
 	return result;
 }
 
@@ -152,5 +160,5 @@ void watch_tidy(struct watch *w)
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (w->at[i].found && !still_there(&w->at[i]))
-			let_go(&w->at[i]);
+			leave(w, &w->at[i]);
 }

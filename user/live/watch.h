@@ -29,6 +29,13 @@ struct watch {
 	struct watched *at;
 	size_t n;
 	bool all;
+	/*
+	 * For the caller, after watch_begin; NULL: nothing. Called by watch_look and watch_tidy
+	 * before they let go of a pacer: what it holds can be read once more, and may be the next
+	 * one's.
+	 */
+	void (*leaving)(struct watched *at, void *arg);
+	void *arg;
 };
 
 /* Of these interfaces, of which some may come later; n 0: of all. -1: no memory. */
