@@ -699,6 +699,36 @@ static void test_partners(void **unused)
 	assert_string_equal(error.text, "other: it cannot be seen");
 }
 
+/* Another program over the same state is the same pacer, and is had from then on. */
+static void test_goes_on(void **unused)
+{
+	int files = open_files();
+	struct attached a;
+	uint32_t id;
+
+	(void)unused;
+	begin(false);
+	assert_int_equal(attached_find("lo", &a, &error), 0);
+	id = a.control_id;
+	on.id = OURS + 1;
+	assert_true(attached_goes_on(&a));
+	assert_int_equal(a.site_id, OURS + 1);
+	assert_int_equal(a.control_id, id);
+	on.unseen = true;
+	assert_true(attached_goes_on(&a));
+	on.unseen = false;
+	on.id = OURS + 2;
+	a.control_id++; /* it has state of its own */
+	assert_false(attached_goes_on(&a));
+	assert_int_equal(a.site_id, OURS + 1);
+	a.control_id = id;
+	on.named = false;
+	on.id = 0;
+	assert_false(attached_goes_on(&a));
+	attached_release(&a);
+	assert_int_equal(open_files(), files);
+}
+
 /* --- who looks again and again -----------------------------------------------------------------
  */
 
@@ -851,6 +881,7 @@ int main(void)
 	    cmocka_unit_test(test_followed_though_unseen),
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
+	    cmocka_unit_test(test_goes_on),
 	    cmocka_unit_test(test_watch_says_who_leaves),
 	    cmocka_unit_test(test_watch_of_some),
 	    cmocka_unit_test(test_watch_of_all),

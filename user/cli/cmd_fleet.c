@@ -567,7 +567,7 @@ static int attend(struct agent *g)
 	struct policy_error error = {0};
 
 	while (!stopped(g, 0)) {
-		if (attached_gone(&g->a))
+		if (!attached_goes_on(&g->a)) /* its shares are of the state, and so stay */
 			return gave_up("fleet",
 				       "the pacer was taken off or replaced: start it again");
 		if (!keep_up(g, &error))

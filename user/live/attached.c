@@ -426,6 +426,24 @@ bool attached_gone(const struct attached *a)
 	return !there || (there < 0 && lost_interface(a));
 }
 
+bool attached_goes_on(struct attached *a)
+{
+	struct policy_error unused;
+	struct attached now;
+
+	if (attached_same(a->ifname, a))
+		return true;
+	if (attached_find(a->ifname, &now, &unused))
+		return !attached_gone(a);
+	if (now.control_id != a->control_id) {
+		attached_release(&now);
+		return false;
+	}
+	attached_release(a);
+	*a = now;
+	return true;
+}
+
 /* 1: it carries a program of a pacer's name, to be closed; 0: none, or it has just gone; -1. */
 static int open_named(const char *ifname, int ifindex, struct site *site,
 		      struct policy_error *error)

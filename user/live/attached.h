@@ -82,6 +82,12 @@ void attached_sampled(struct attached *attached);
 /* Is it no longer on its interface, or replaced? Of a shadow, too. No, where that cannot be told.
  */
 bool attached_gone(const struct attached *attached);
+/*
+ * Is it there, or another program over the same state, as `upgrade` and `shadow` put one? Then *a
+ * is that from here on. Yes, where that cannot be told. No: it is gone, or has another state; *a
+ * stays.
+ */
+bool attached_goes_on(struct attached *attached);
 /* 0: it is there still. -1: it is gone, or that cannot be told; *error says which. */
 int attached_still(const struct attached *attached, struct policy_error *error);
 /*
