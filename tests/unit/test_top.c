@@ -88,7 +88,7 @@ static int begin(void **unused)
 	reading.paced = true;
 	reading.attach_mode = "native";
 	reading.reading.serial = 7;
-	reading.reading.prog_id = 1;
+	reading.reading.control_id = 1;
 	reading.reading.now_ns = 100 * SECOND;
 	reading.reading.policy = policy_parse(policy, strlen(policy), &error);
 	if (!reading.reading.policy)

@@ -56,7 +56,7 @@ static uint64_t gaps(const struct trend_grown *g)
 static int begin(void **unused)
 {
 	(void)unused;
-	reading.prog_id = 7;
+	reading.control_id = 7;
 	rules("ab");
 	return 0;
 }
@@ -195,7 +195,7 @@ static void another_pacer_begins_anew(void **unused)
 {
 	(void)unused;
 	TAKE(1 * SECOND, 5, 10, 100);
-	reading.prog_id = 8;
+	reading.control_id = 8;
 	TAKE(2 * SECOND, 6, 11, 101);
 	assert_int_equal(trend_kept(&trend), 1);
 	assert_int_equal(trend_over(&trend, TREND_ALL, 60 * SECOND).span_ns, 0);

@@ -211,7 +211,7 @@ static int read_parts(const struct attached *a, enum parts parts, struct reading
 	struct policy_error why = {0};
 
 	f->policy = NULL;
-	f->prog_id = a->prog_id;
+	f->control_id = a->control_id;
 	for (int i = 0; i < FIGURES_TRIES; i++) {
 		uint32_t copy = copies_in_force(a);
 		int result;

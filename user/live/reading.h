@@ -53,7 +53,7 @@ struct reading_items {
 struct reading {
 	struct policy *policy; /* the one in force */
 	uint64_t serial;
-	uint32_t prog_id;    /* of the pacer */
+	uint32_t control_id; /* of the pacer's state, whichever program is over it */
 	uint64_t now_ns;     /* monotonic, when its counters were read */
 	uint64_t pending_ns; /* until it gives way, unless confirmed; 0: it stays */
 	bool monitor, exact;

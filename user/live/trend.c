@@ -77,11 +77,11 @@ int trend_add(struct trend *t, const struct reading *f)
 {
 	size_t place = t->n % TREND_POINTS, last = (t->n + TREND_POINTS - 1) % TREND_POINTS;
 
-	if (t->prog_id != f->prog_id || (t->n && f->now_ns <= t->at_ns[last]))
+	if (t->control_id != f->control_id || (t->n && f->now_ns <= t->at_ns[last]))
 		trend_free(t);
 	if (!t->n)
 		place = 0;
-	t->prog_id = f->prog_id;
+	t->control_id = f->control_id;
 	if (follow(t, f)) {
 		trend_free(t);
 		return -1;

@@ -7,8 +7,9 @@
  * beside it (span_ns), and never more. Nothing is known of before the first reading.
  *
  * A rule is followed by its name: another policy may put it elsewhere. A rule that a policy brings
- * is known from the first reading that has it; one that a policy drops is forgotten. Another pacer
- * on the interface, or a counter that is less than it was, begins anew.
+ * is known from the first reading that has it; one that a policy drops is forgotten. Another state
+ * on the interface begins anew, and so does a counter that is less than it was; another program
+ * over the same state (`upgrade`, `shadow`) goes on.
  *
  * Concurrency: one thread. Memory: the counters of TREND_POINTS readings of each rule: 174 KB.
  */
@@ -31,7 +32,7 @@ struct trend {
 	uint64_t at_ns[TREND_POINTS];
 	struct trend_row row[PACER_RULES_MAX + 1]; /* as the newest policy's rules, and "" */
 	size_t rows;
-	uint32_t prog_id;
+	uint32_t control_id; /* of the state that the readings are of */
 };
 
 /* What was counted between two readings. */
