@@ -106,8 +106,8 @@ static void assert_throttle(uint32_t index, uint8_t byte)
 	"yes}]\n"
 
 /*
- * What a host has in one fleet, its reserve too, is nothing in another. A policy of none is no
- * other: the limit drains by what it had.
+ * What a host has in one fleet, its reserve too, is nothing in another. A policy of none takes
+ * nothing away: it may give way.
  */
 static void test_another_fleet_has_no_shares(void **unused)
 {
@@ -133,6 +133,85 @@ static void test_another_fleet_has_no_shares(void **unused)
 		assert_int_equal(held.floor, same ? 10 : 0);
 		change_to(SMALL FLEET("\"http://a:1\"", "two"));
 		assert_false(fleet_held(&pacer, limit).is);
+	}
+}
+
+#define FLEET_TRIAL_NS (30 * SECOND)
+
+/* What the agent of the fleet in force has told packets of its first limit. */
+static void tell(struct fleet_limit *limit)
+{
+	const struct fleet_held told = {.units = 160, .floor = 10, .until_ns = UINT64_MAX / 2};
+	struct fleet_limit limits[PACER_SHARES];
+
+	assert_true(fleet_limits(&pacer, limits) > 0);
+	*limit = limits[0];
+	assert_int_equal(fleet_hold(&pacer, limit, &told, &error), 0);
+}
+
+/*
+ * A trial gives way by the packets' clock, while nobody takes back what its fleet's agent has told,
+ * its reserve least of all: none of it is of the fleet that is in force again.
+ */
+static void test_a_trial_of_another_fleet_leaves_no_shares(void **unused)
+{
+	static const char *const tried[] = {FLEET("\"http://a:1\"", "two"),
+					    FLEET("\"http://b:1\"", "one")};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
+		struct fleet_limit limit, limits[PACER_SHARES];
+		char text[512];
+
+		(void)end(NULL);
+		begin(SMALL FLEET("\"http://a:1\"", "one"));
+		snprintf(text, sizeof(text), SMALL "%s", tried[i]);
+		assert_int_equal(change_apply(&pacer, text, NULL, FLEET_TRIAL_NS, &plan, &error),
+				 0);
+		tell(&limit);
+		assert_int_equal(fleet_held(&pacer, &limit).units, 160);
+		kernel_now_ns += FLEET_TRIAL_NS;
+		assert_int_equal(fleet_limits(&pacer, limits), 1);
+		assert_false(fleet_held(&pacer, &limits[0]).is);
+		assert_int_equal(limits[0].at, limit.at);
+		tell(&limit);
+		assert_int_equal(fleet_held(&pacer, &limit).units, 160);
+	}
+}
+
+/* What was tried beside the limit, or in a rule that was not there, is of that fleet from then on.
+ */
+static void test_what_a_trial_leaves_is_of_the_fleet(void **unused)
+{
+	static const char *const tried[] = {
+	    SMALL "fleet: {store: [\"http://a:1\"], name: %s}\n"
+		  "rules:\n- {name: a, limits: [{key: src, packets: 160, window: 1s, entries: 64, "
+		  "fleet: yes}, {key: dst, packets: 160, window: 2s, entries: 64, fleet: yes}]}\n",
+	    SMALL "fleet: {store: [\"http://a:1\"], name: %s}\n"
+		  "rules:\n- {name: b, limits: [{key: src, packets: 160, window: 1s, entries: 64, "
+		  "fleet: yes}]}\n",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
+		uint64_t left[2] = {0};
+
+		for (int other = 0; other < 2; other++) {
+			char text[512];
+
+			(void)end(NULL);
+			begin(SMALL FLEET("\"http://a:1\"", "one"));
+			snprintf(text, sizeof(text), tried[i], other ? "two" : "one");
+			assert_int_equal(
+			    change_apply(&pacer, text, NULL, FLEET_TRIAL_NS, &plan, &error), 0);
+			kernel_now_ns += FLEET_TRIAL_NS;
+			for (size_t r = 0; r < PACER_RULES_MAX; r++)
+				for (size_t k = 0; k < in_force()->rule[r].n_limiters; k++)
+					if (in_force()->rule[r].limiter[k].until_ns)
+						left[other] =
+						    in_force()->rule[r].limiter[k].share_id;
+		}
+		assert_true(left[0] && left[0] == left[1]);
 	}
 }
 
@@ -1947,6 +2026,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_another_fleet_has_no_shares),
+	    CASE(test_a_trial_of_another_fleet_leaves_no_shares),
+	    CASE(test_what_a_trial_leaves_is_of_the_fleet),
 	    CASE(test_new_limits_begin_at_zero),
 	    CASE(test_new_throttles_begin_at_zero),
 	    CASE(test_new_targets_begin_at_zero),

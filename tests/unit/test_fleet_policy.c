@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/fleet_policy.h"
+#include "plan/shares.h"
 #include "live/host.h"
 
 #define S 1000000000ull
@@ -108,9 +109,13 @@ static void test_the_same_fleet(void **unused)
 	assert_false(fleet_is_another(&was, &is));
 }
 
+static const struct policy_fleet edge = {
+    .on = true, .store = {"http://b"}, .n_stores = 1, .name = "edge", .local = true};
+
 static struct fleet_limit window(uint64_t id, uint8_t at, uint32_t units, bool draining)
 {
-	struct fleet_limit limit = {.id = id << 8, .at = at, .draining = draining};
+	struct fleet_limit limit = {
+	    .id = id << 8 ^ shares_fleet(&edge), .at = at, .draining = draining};
 
 	limit.limiter.kind = PACER_LIMITER_WINDOW;
 	limit.limiter.window.limit = units;
@@ -120,7 +125,7 @@ static struct fleet_limit window(uint64_t id, uint8_t at, uint32_t units, bool d
 
 static void divide(void)
 {
-	assert_int_equal(fleet_divide(&of, &m, NULL, true, &error), 0);
+	assert_int_equal(fleet_divide(&of, &m, NULL, &edge, &error), 0);
 	assert_int_equal(m.shares, of.n);
 }
 

@@ -485,6 +485,87 @@ static void who_shares_with_whom(void **unused)
 	assert_true(now.bin.rule[0].limiter[2].share != now.bin.rule[0].limiter[0].share);
 }
 
+#define SAME(store, name, window)                                                           \
+	"clock: exact\nmemory: 1M\nfleet: {store: [" store "], name: " name "}\nrules:\n- " \
+	"name: a\n  limits: [{key: src, packets: 90, entries: 64, window: " window          \
+	", fleet: yes}]\n"
+#define OF_NONE                                         \
+	"clock: exact\nmemory: 1M\nrules:\n- name: a\n" \
+	"  limits: [{key: src, packets: 90, entries: 64, window: 5s}]\n"
+
+/* What the ids of the policy's only rule are without the fleet of it. */
+static uint64_t of_limit(size_t k)
+{
+	return now.bin.rule[0].limiter[k].share_id ^ shares_fleet(&now.policy->fleet);
+}
+
+/*
+ * Packets of one fleet's limit are not judged by what another's was told, even where it is the same
+ * limit. In their stores it has one name, however a host reaches it.
+ */
+static void of_another_fleet_it_is_another(void **unused)
+{
+	static const struct {
+		const char *policy;
+		bool same; /* as the first */
+	} of[] = {
+	    {SAME("'http://a:1', 'http://b:1'", "f", "1s"), true},
+	    {SAME("'http://a:1', 'http://b:1'", "g", "1s"), false},
+	    {SAME("'http://a:1'", "f", "1s"), false},
+	    {SAME("'http://a:1', 'http://c:1'", "f", "1s"), false},
+	    {SAME("'http://c:1', 'http://b:1'", "f", "1s"), false},
+	};
+	uint64_t id, limit;
+
+	(void)unused;
+	assert_int_equal(load(of[0].policy), 0);
+	id = now.bin.rule[0].limiter[0].share_id;
+	limit = of_limit(0);
+	for (size_t i = 0; i < ARRAY(of); i++) {
+		assert_int_equal(load(of[i].policy), 0);
+		assert_int_equal(now.bin.rule[0].limiter[0].share_id == id, of[i].same);
+		assert_int_equal(of_limit(0), limit);
+		assert_int_equal(shares_fleet(&now.policy->fleet) & SHARES_UNIT_MASK, 0);
+	}
+}
+
+/* What drains, or rests, is of the policy's fleet as well, and has its place. */
+static void what_drains_moves_with_the_fleet(void **unused)
+{
+	static const char *const other[] = {
+	    SAME("'http://a:1'", "g", "1s"), SAME("'http://b:1'", "g", "1s"),
+	    SAME("'http://b:1'", "j", "1s"), SAME("'http://c:1'", "k", "1s"),
+	    SAME("'http://c:1'", "l", "1s")};
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+	uint64_t limit;
+	uint8_t at;
+
+	(void)unused;
+	assert_int_equal(load(SAME("'http://a:1'", "f", "1s")), 0);
+	limit = of_limit(0);
+	at = t[0].share;
+	for (size_t i = 0; i < ARRAY(other); i++) {
+		assert_int_equal(apply(other[i]), 0); /* it goes on */
+		assert_int_equal(of_limit(0), limit);
+		assert_int_equal(t[0].share, at);
+	}
+	assert_int_equal(apply(SAME("'http://a:1'", "h", "2s")), 0);
+	assert_true(t[1].until_ns);
+	assert_int_equal(of_limit(1), limit);
+	assert_int_equal(t[1].share, at);
+	assert_true(of_limit(0) != limit && t[0].share != at);
+	assert_int_equal(apply(OF_NONE), 0);
+	assert_int_equal(t[0].share_id, 0);
+	assert_int_equal(of_limit(2), limit);
+	assert_int_equal(apply(SAME("'http://a:1'", "i", "3s")), 0);
+	assert_int_equal(of_limit(3), limit);
+	assert_int_equal(t[3].share, at);
+	assert_int_equal(apply("clock: exact\nmemory: 1M\nrules: [{name: a, verdict: drop}]\n"), 0);
+	for (t = now.bin.rule[1].limiter; t->until_ns && t->share_id != limit;) /* it rests */
+		t++;
+	assert_int_equal(t->share_id, limit);
+}
+
 /* Places are chosen by ids, of which some want the same one. */
 static void each_has_a_place(void **unused)
 {
@@ -589,6 +670,8 @@ int main(void)
 	    cmocka_unit_test(times),
 	    cmocka_unit_test(clocks_that_drift),
 	    cmocka_unit_test(who_shares_with_whom),
+	    cmocka_unit_test(of_another_fleet_it_is_another),
+	    cmocka_unit_test(what_drains_moves_with_the_fleet),
 	    cmocka_unit_test(each_has_a_place),
 	    cmocka_unit_test(it_counts_for_longer),
 	    cmocka_unit_test(units_and_values),

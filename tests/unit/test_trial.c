@@ -28,12 +28,14 @@ static void begin(const char *text)
 		secret[i] = draw();
 }
 
-/* sets: see trial_begin. */
+/* sets: see struct trial_of. */
 static void try_out(const char *text, const int *sets)
 {
+	const struct trial_of of = {sets, 0};
+
 	assert_int_equal(apply(text), 0);
 	assert_int_equal(
-	    trial_begin(&pacer, &before.bin, &now.bin, sets, host.now_ns + TRIAL_NS, &error), 0);
+	    trial_begin(&pacer, &before.bin, &now.bin, &of, host.now_ns + TRIAL_NS, &error), 0);
 }
 
 static const int no_sets[PACER_SETS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1,
@@ -202,7 +204,9 @@ static void test_by_two_others(void **unused)
 
 static int tried(void)
 {
-	return trial_begin(&pacer, &before.bin, &now.bin, no_sets, host.now_ns + TRIAL_NS, &error);
+	const struct trial_of of = {no_sets, 0};
+
+	return trial_begin(&pacer, &before.bin, &now.bin, &of, host.now_ns + TRIAL_NS, &error);
 }
 
 /* The rule of the old policy that nothing asks, of this number of limits. */

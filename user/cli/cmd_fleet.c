@@ -238,7 +238,7 @@ static int follow(struct agent *g, struct policy_error *error)
 	g->since_ns = host_now_ns();
 	if (read_fleet(g, error))
 		return -1;
-	if (fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, error))
+	if (fleet_divide(&g->of, &g->member, &g->a, &g->fleet, error))
 		return -1;
 	fleet_nudge(&g->member);
 	return 0;
@@ -559,7 +559,7 @@ static bool keep_up(struct agent *g, struct policy_error *error)
 		return true;
 	}
 	return !fleet_is_over(&g->of, &g->member, &g->a) ||
-	       !fleet_divide(&g->of, &g->member, &g->a, g->fleet.local, error);
+	       !fleet_divide(&g->of, &g->member, &g->a, &g->fleet, error);
 }
 
 static int attend(struct agent *g)

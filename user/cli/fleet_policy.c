@@ -64,7 +64,8 @@ static bool goes_on(const struct fleet_divided *was, const struct fleet_member *
 	return false;
 }
 
-static uint64_t in_store(uint64_t id)
+/* But for the units, which are not told apart in the store. */
+static uint64_t of_limit(uint64_t id)
 {
 	return id & ~(uint64_t)SHARES_UNIT_MASK;
 }
@@ -73,7 +74,7 @@ static uint64_t in_store(uint64_t id)
 static bool has(const struct fleet_divided *of, uint64_t id, size_t *k)
 {
 	for (*k = 0; *k < of->n; ++*k)
-		if (in_store(of->limit[*k].id) == in_store(id))
+		if (of_limit(of->limit[*k].id) == of_limit(id))
 			return true;
 	return false;
 }
@@ -146,7 +147,7 @@ bool fleet_is_over(struct fleet_divided *of, struct fleet_member *m, const struc
 }
 
 int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
-		 bool local, struct policy_error *error)
+		 const struct policy_fleet *fleet, struct policy_error *error)
 {
 	static struct fleet_divided was;
 	struct fleet_share *share;
@@ -166,11 +167,11 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 			take_over(of, share, i, &was, m, k);
 		else
 			open_share(&share[i], &of->limit[i], a);
-		set_params(&share[i], &of->limit[i], local);
+		set_params(&share[i], &of->limit[i], fleet->local);
 	}
 	keep_past(of, share, &was, m);
 	for (size_t i = 0; i < of->n; i++)
-		of->id[i] = in_store(of->limit[i].id);
+		of->id[i] = of_limit(of->limit[i].id ^ shares_fleet(fleet));
 	of->look_ns = next_look(of);
 	free(m->share);
 	m->share = share;

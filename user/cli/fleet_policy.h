@@ -41,11 +41,12 @@ struct fleet_divided {
 bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet *is);
 
 /*
- * The shares of the policy in force; what is known of one before stays. local: each is to have a
- * reserve. -1 with *error filled: there is no memory, and all is as before.
+ * The shares of the policy in force, which is of that fleet; what is known of one before stays.
+ * fleet->local: each is to have a reserve. -1 with *error filled: there is no memory, and all is as
+ * before.
  */
 int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
-		 bool local, struct policy_error *error);
+		 const struct policy_fleet *fleet, struct policy_error *error);
 
 /*
  * Tells the packets what the picture says, by the limit and its twins. -1 with *error filled: that

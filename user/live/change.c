@@ -28,12 +28,14 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 		return -1;
 	result = successor_write(a, text, &s, error);
 	if (!result) {
+		const struct trial_of of = {s.valued, s.other_fleet};
+
 		until_ns = confirm_ns ? host_now_ns() + confirm_ns : 0;
-		result = until_ns ? trial_begin(a, old, new, s.valued, until_ns, error) : 0;
+		result = until_ns ? trial_begin(a, old, new, &of, until_ns, error) : 0;
 		if (result)
 			successor_undo(a, &s);
 	}
-	if (!result && s.other_fleet)
+	if (!result && s.forgets)
 		fleet_forget(a);
 	/* At once, without a call in between: a trial's limits count in the old policy already. */
 	if (!result)

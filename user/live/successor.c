@@ -15,6 +15,7 @@
 #include "live/secret.h"
 #include "live/sets_maps.h"
 #include "plan/compile.h"
+#include "plan/shares.h"
 #include "record.h"
 #include "short.h"
 
@@ -267,16 +268,6 @@ static int compile(struct attached *a, const struct policy *new, struct compile_
 }
 
 /*
- * Another store or name: what is had there is nothing here. Where the new policy has none, limits
- * of the old one may be in force yet, until they have drained.
- */
-static bool is_other_fleet(const struct policy_fleet *old, const struct policy_fleet *new)
-{
-	return new->on && (!old->on || strcmp(old->name, new->name) ||
-			   memcmp(old->store, new->store, sizeof(old->store)));
-}
-
-/*
  * What is in force again after a trial has a smaller one than the trial had. The same policy keeps
  * its serial unless that would bring the trial's back with the next change.
  */
@@ -304,7 +295,8 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
 				 s->plan, error);
 	if (!result) {
-		s->other_fleet = is_other_fleet(&old->fleet, &new->fleet);
+		s->other_fleet = shares_fleet(&old->fleet) ^ shares_fleet(&new->fleet);
+		s->forgets = new->fleet.on && s->other_fleet;
 		result = find_sets(a, old, new, s, error);
 	}
 	if (!result)

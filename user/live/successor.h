@@ -25,7 +25,9 @@ struct successor {
 	int old_set[PACER_SETS_MAX];  /* which one each is now, by its name; -1: none */
 	int valued[PACER_SETS_MAX];   /* the same, where its values are known to keys; else -1 */
 	uint32_t n_sets;
-	bool other_fleet; /* what packets have as shares is of another, or of none */
+	uint64_t
+	    other_fleet; /* in ids of shares: what differs from the policy in force; 0: nothing */
+	bool forgets;	 /* what packets have as shares is of another fleet, or of none */
 	struct pacer_policy *bin;
 	struct allowlist list;
 	struct samples_made made;

@@ -8,6 +8,7 @@
 #include "live/host.h"
 #include "plan/compile.h"
 #include "plan/resting.h"
+#include "plan/shares.h"
 #include "plan/throttles.h"
 
 /*
@@ -93,8 +94,8 @@ static uint64_t end_in_old(const struct pacer_rule *from, const struct pacer_lim
 
 /* Puts the limits of a rule behind those of the one of the old policy. -1: there is no room. */
 static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
-			  const struct pacer_rule *from, const int *sets, uint64_t until_ns,
-			  struct grown *grown)
+			  const struct pacer_rule *from, const struct trial_of *of,
+			  uint64_t until_ns, struct grown *grown)
 {
 	*grown = (struct grown){.n_limiters = rule->n_limiters,
 				.value = {rule->value[0], rule->value[1]}};
@@ -103,12 +104,13 @@ static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
 		struct pacer_limiter t = from->limiter[k];
 
 		if (t.until_ns || limiter_in(a, rule, &t) ||
-		    !place_values(from->value, sets, grown->value, &t))
+		    !place_values(from->value, of->sets, grown->value, &t))
 			continue;
 		if (grown->n_limiters == PACER_LIMITERS_MAX)
 			return -1;
 		compile_begin_by(&t, until_ns);
 		compile_say_since(&t, host_now_ns());
+		shares_move(&t, of->other_fleet);
 		t.until_ns = end_in_old(from, &t, until_ns);
 		rule->limiter[grown->n_limiters++] = t;
 		grown->opens |= !!(t.kind & PACER_LIMITER_NEW);
@@ -123,15 +125,15 @@ static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
  * packets are being judged by; to make them count is the caller's last step.
  */
 static int retire_in_old(const struct attached *a, struct pacer_policy *old,
-			 const struct pacer_policy *new, const int *sets, uint64_t until_ns,
-			 struct grown grown[PACER_RULES_MAX])
+			 const struct pacer_policy *new, const struct trial_of *of,
+			 uint64_t until_ns, struct grown grown[PACER_RULES_MAX])
 {
 	memset(grown, 0, PACER_RULES_MAX * sizeof(*grown));
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 
-		if (rule && retire_in_rule(a, rule, &new->rule[r], sets, until_ns,
-					   &grown[rule - old->rule]))
+		if (rule &&
+		    retire_in_rule(a, rule, &new->rule[r], of, until_ns, &grown[rule - old->rule]))
 			return -1;
 	}
 	return 0;
@@ -215,7 +217,7 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 
 /* What no packet of the old policy asks rests behind the trial, if there is room. */
 static void rest_in_old(const struct attached *a, struct pacer_policy *old,
-			const struct pacer_rule *from, uint64_t until_ns)
+			const struct pacer_rule *from, const struct trial_of *of, uint64_t until_ns)
 {
 	struct pacer_rule *to = resting_of(old, from->id);
 
@@ -228,6 +230,7 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 			kind_of_limiter(was)->beside(was, until_ns + KEPT);
 		compile_begin_by(&t, until_ns);
 		compile_say_since(&t, host_now_ns());
+		shares_move(&t, of->other_fleet);
 		t.until_ns = end_in_old(from, &t, until_ns);
 		if (was) {
 			tighten(was, &t);
@@ -286,14 +289,15 @@ static int may_rest(const struct attached *a, struct pacer_policy *old,
 
 /* Where its rule denies all, or else is not there: as with a change, then only if there is room. */
 static void rest_all_in_old(const struct attached *a, struct pacer_policy *old,
-			    const struct pacer_policy *new, uint64_t until_ns)
+			    const struct pacer_policy *new, const struct trial_of *of,
+			    uint64_t until_ns)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		if (denied_by(old, &new->rule[r]))
-			rest_in_old(a, old, &new->rule[r], until_ns);
+			rest_in_old(a, old, &new->rule[r], of, until_ns);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		if (new->rule[r].counter && !rule_of_counter(old, new->rule[r].counter))
-			rest_in_old(a, old, &new->rule[r], until_ns);
+			rest_in_old(a, old, &new->rule[r], of, until_ns);
 }
 
 /* Is it in force in the rule, too, so that it has counted all that this let through? */
@@ -489,7 +493,7 @@ static void last_all_in_old(const struct attached *a, struct pacer_policy *old,
 }
 
 int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer_policy *new,
-		const int *sets, uint64_t until_ns, struct policy_error *error)
+		const struct trial_of *of, uint64_t until_ns, struct policy_error *error)
 {
 	struct grown grown[PACER_RULES_MAX];
 
@@ -508,9 +512,9 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 		    a->ifname);
 	if (may_rest(a, old, new, error))
 		return -1;
-	if (retire_in_old(a, old, new, sets, until_ns, grown))
+	if (retire_in_old(a, old, new, of, until_ns, grown))
 		return no_room(a, error);
-	rest_all_in_old(a, old, new, until_ns);
+	rest_all_in_old(a, old, new, of, until_ns);
 	lease_for_old(a, old, new, until_ns);
 	(void)begin_in_old(a, old, new, until_ns, false);
 	count_anew_in_old(a, old, new, until_ns);

@@ -14,14 +14,19 @@
 
 #include "live/attached.h"
 
+/* What limits of the new policy are in the old one. */
+struct trial_of {
+	const int
+	    *sets; /* of each set, which one it is there, if keys can have its values; or -1 */
+	uint64_t other_fleet; /* by what ids of shares differ (plan/shares.h) */
+};
+
 /*
  * Readies `old`, which is in force, to follow `new` at until_ns, and has throttles of `new` lease
- * no more than is within those of the old one. Call it before `new` is put in force. `sets`: of
- * each set of the new policy, which one it is of the old, if keys can have its values there; else
- * -1.
+ * no more than is within those of the old one. Call it before `new` is put in force.
  */
 int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer_policy *new,
-		const int *sets, uint64_t until_ns, struct policy_error *error);
+		const struct trial_of *of, uint64_t until_ns, struct policy_error *error);
 /* The new policy is in force, and what drains in it has its end. */
 void trial_timed(const struct attached *a, struct pacer_policy *old, const struct pacer_policy *new,
 		 uint64_t until_ns);

@@ -57,7 +57,7 @@ static int make(const struct policy_rule *rule, size_t r, const struct terms *te
 		if (kind->profile(drift_limit(&rule->limit[i], &room), terms, path,
 				  &made->limiter[i], error))
 			return -1;
-		shares_tell(rule, i, &made->limiter[i]);
+		shares_tell(rule, i, terms->fleet, &made->limiter[i]);
 		if (rule->limit[i].of_new)
 			made->limiter[i].kind |= PACER_LIMITER_NEW;
 	}
@@ -425,7 +425,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	static struct draft_rule drafts[PACER_RULES_MAX];
 	bool exact = policy->clock == CLOCK_EXACT ||
 		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
-	struct terms terms = {exact ? 0 : host->resolution_ns, host->cpus};
+	struct terms terms = {exact ? 0 : host->resolution_ns, host->cpus,
+			      shares_fleet(&policy->fleet)};
 	struct change change = {.previous = previous,
 				.exact = exact,
 				.now_ns = host->now_ns,
@@ -433,6 +434,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 				.secret = previous ? previous->bin->secret : 0,
 				.rotate = previous && previous->rotate};
 
+	if (previous)
+		change.other_fleet = terms.fleet ^ shares_fleet(&previous->policy->fleet);
 	memset(bin, 0, sizeof(*bin));
 	memset(plan, 0, sizeof(*plan));
 	if (may_rotate(previous, host, error))
@@ -445,7 +448,8 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	    number_rules(policy, bin, error) ||
 	    draft_all(policy, &change, &terms, drafts, plan, error) ||
 	    place_values(policy, drafts, bin, error) ||
-	    shares_place(drafts, policy->n_rules, previous ? previous->bin : NULL, error) ||
+	    shares_place(drafts, policy->n_rules, previous ? previous->bin : NULL,
+			 change.other_fleet, error) ||
 	    take_states(policy, previous, host, drafts, bin, plan, error) ||
 	    lay(policy, previous, drafts, bin, plan, error))
 		return -1;

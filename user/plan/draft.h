@@ -28,8 +28,9 @@ struct change {
 	uint64_t now_ns;
 	bool exact; /* the new policy's clock */
 	const struct compile_host *host;
-	uint8_t secret; /* the previous policy's */
-	bool rotate;	/* to the other one */
+	uint8_t secret;	      /* the previous policy's */
+	bool rotate;	      /* to the other one */
+	uint64_t other_fleet; /* in ids of shares: shares_move */
 };
 
 static inline uint64_t draft_wanted(const struct draft *d, const struct pacer_limiter *t)

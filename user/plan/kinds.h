@@ -21,6 +21,7 @@ typedef unsigned __int128 u128;
 struct terms {
 	uint64_t resolution_ns; /* that they include; 0: the exact clock */
 	uint32_t cpus;
+	uint64_t fleet; /* shares_fleet */
 };
 
 /* A limit of a policy with what it was compiled to, for `check`. */

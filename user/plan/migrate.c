@@ -21,6 +21,7 @@
 #include "plan/draft.h"
 #include "plan/keymask.h"
 #include "plan/resting.h"
+#include "plan/shares.h"
 
 /* Tables of fewer sets than this get lines of their own for another secret. */
 #ifndef COMPILE_MOVE_SETS
@@ -310,9 +311,13 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 	for (size_t i = 0; old && i < old->n_limiters; i++)
 		if (migrate_still_counts(change, turn[i]) && !goes_on(change, d, old, turn[i]))
 			retires[turn[i] - old->limiter] = true;
-	for (size_t i = 0; old && i < old->n_limiters; i++)
-		if (retires[i] && retire(d, &old->limiter[i], rule, false, plan, error))
+	for (size_t i = 0; old && i < old->n_limiters; i++) {
+		struct pacer_limiter was = old->limiter[i];
+
+		shares_move(&was, change->other_fleet);
+		if (retires[i] && retire(d, &was, rule, false, plan, error))
 			return -1;
+	}
 	if (change->rotate && rotate(change, d, rule, plan, error))
 		return -1;
 	for (size_t k = 0; change->previous && k < d->n; k++)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan/draft.h"
+#include "plan/shares.h"
 
 struct pacer_rule *resting_of(struct pacer_policy *bin, uint32_t id)
 {
@@ -73,6 +73,7 @@ static int rest(const struct change *change, const struct pacer_rule *from,
 			return -1;
 		if (!t.until_ns)
 			t.until_ns = COMPILE_UNTIL_SET;
+		shares_move(&t, change->other_fleet);
 		to->limiter[to->n_limiters++] = t;
 		plan->n_resting++;
 	}

@@ -9,6 +9,7 @@
 
 #define LEASE_NS      100000000ull	     /* the longest of a CPU (throttles.c) */
 #define HOUR_NS	      3600000000000ull	     /* what a rate's units are counted in */
+#define HASH_BEGIN    0xcbf29ce484222325ull  /* FNV-1a */
 #define RATE_SHARE_NS PACER_RATE_UNIT_NS_MAX /* a smaller share of a rate is none */
 
 /* --- which it is ----------------------------------------------------------------------------- */
@@ -57,12 +58,30 @@ static uint32_t unit_of_value(const struct policy_limit *limit, const struct pac
 	return 1 + (limit->kind == LIMIT_WINDOW ? t->window.cost_shift : 0);
 }
 
-void shares_tell(const struct policy_rule *rule, size_t i, struct pacer_limiter *t)
+uint64_t shares_fleet(const struct policy_fleet *fleet)
+{
+	uint64_t id = HASH_BEGIN;
+
+	if (!fleet->on)
+		return 0;
+	id = mix(id, fleet->name, strlen(fleet->name) + 1);
+	for (size_t i = 0; i < fleet->n_stores; i++)
+		id = mix(id, fleet->store[i], strlen(fleet->store[i]) + 1);
+	return id & ~(uint64_t)SHARES_UNIT_MASK;
+}
+
+void shares_move(struct pacer_limiter *t, uint64_t other_fleet)
+{
+	if (t->share_id)
+		t->share_id ^= other_fleet;
+}
+
+void shares_tell(const struct policy_rule *rule, size_t i, uint64_t fleet, struct pacer_limiter *t)
 {
 	const struct policy_limit *limit = &rule->limit[i];
 	const char *kind = policy_limit_kind_name(limit->kind);
 	char key[POLICY_KEY_TEXT];
-	uint64_t id = 0xcbf29ce484222325, before = 0;
+	uint64_t id = HASH_BEGIN, before = 0;
 
 	if (!limit->fleet)
 		return;
@@ -77,7 +96,7 @@ void shares_tell(const struct policy_rule *rule, size_t i, struct pacer_limiter 
 		id = mix_number(id, limit->of_new);
 	t->kind |= PACER_LIMITER_FLEET;
 	/* A share's value counts in the window's units: another size of these has another id. */
-	t->share_id = (id & ~(uint64_t)SHARES_UNIT_MASK) | unit_of_value(limit, t);
+	t->share_id = ((id ^ fleet) & ~(uint64_t)SHARES_UNIT_MASK) | unit_of_value(limit, t);
 	t->share_ns = memory_ns(limit);
 }
 
@@ -113,7 +132,7 @@ static uint8_t place_before(const struct pacer_policy *previous, uint64_t id)
 }
 
 int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_policy *previous,
-		 struct policy_error *error)
+		 uint64_t other_fleet, struct policy_error *error)
 {
 	uint64_t taken[PACER_SHARES] = {0};
 
@@ -129,7 +148,8 @@ int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_p
 		for (size_t k = 0; k < drafts[r].n; k++) {
 			struct pacer_limiter *t = &drafts[r].at[k].limiter;
 
-			if (t->share_id && !place(t, taken, place_before(previous, t->share_id)))
+			if (t->share_id &&
+			    !place(t, taken, place_before(previous, t->share_id ^ other_fleet)))
 				return policy_fail(
 				    error, drafts[r].at[k].line,
 				    "a fleet divides up to %u limits of a policy, those "

@@ -14,17 +14,26 @@
 /* Of a share's id: what is not of the limit, but of the units of its value. */
 #define SHARES_UNIT_MASK 31u
 
-/* Says of limit i of the rule, made with times that are longer (drift.h), whose share is its own,
- * and for how long what it lets through counts.
+/*
+ * What the id of a share has of its fleet, which is a name and a store: packets of one fleet's
+ * limit find nothing in what was told them of another's. 0: of no fleet. That of the limit alone,
+ * which is the same on all hosts however they reach the store, is what is left without it.
  */
-void shares_tell(const struct policy_rule *rule, size_t i, struct pacer_limiter *t);
+uint64_t shares_fleet(const struct policy_fleet *fleet);
+/* A limit of a policy goes on in one of another fleet: by what their shares_fleet differ. */
+void shares_move(struct pacer_limiter *t, uint64_t other_fleet);
+
+/* Says of limit i of the rule, made with times that are longer (drift.h), whose share is its own,
+ * and for how long what it lets through counts. fleet: of its policy, as shares_fleet says.
+ */
+void shares_tell(const struct policy_rule *rule, size_t i, uint64_t fleet, struct pacer_limiter *t);
 
 /*
  * Gives each share of the drafts a place: the same for one id, and that which it had before if that
- * is free. -1 with *error filled: there are too many.
+ * is free. other_fleet: see shares_move. -1 with *error filled: there are too many.
  */
 int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_policy *previous,
-		 struct policy_error *error);
+		 uint64_t other_fleet, struct policy_error *error);
 
 /* All units of a limit that a fleet divides. */
 uint64_t shares_units(const struct pacer_limiter *t);
