@@ -64,6 +64,31 @@ static void test_all_of_it_is_asked_for(void **unused)
 	assert_int_equal(fleet_ask(&d, LIMIT, 600, LIMIT), 751);
 }
 
+/* What it asked for goes to those who have use for it, and it asks again as soon as something
+ * comes.
+ */
+static void test_of_few_units_nobody_keeps_one_for_nothing(void **unused)
+{
+	struct fleet_demand d = {.few = true};
+	uint64_t now = 100 * S, asked = 3;
+
+	(void)unused;
+	for (int i = 0; i < 4; i++) {
+		now += S;
+		asked = fleet_demand(&d, asked, 0, S, 3, now);
+	}
+	assert_int_equal(asked, 0);
+	now += S;
+	asked = fleet_demand(&d, asked, 1, S, 3, now);
+	assert_int_equal(asked, 2);
+	d.few = false; /* there is one for each again */
+	for (int i = 0; i < 4; i++) {
+		now += S;
+		asked = fleet_demand(&d, asked, 1, S, 4, now);
+	}
+	assert_int_equal(asked, 1);
+}
+
 static void test_a_look_within_the_second_changes_nothing(void **unused)
 {
 	struct fleet_demand d = {.want = 7, .at_ns = 100 * S, .counted = 3}, before = d;
@@ -91,6 +116,7 @@ int main(void)
 	    cmocka_unit_test(test_a_quarter_more_than_came),
 	    cmocka_unit_test(test_it_falls_by_a_quarter_a_second),
 	    cmocka_unit_test(test_all_of_it_is_asked_for),
+	    cmocka_unit_test(test_of_few_units_nobody_keeps_one_for_nothing),
 	    cmocka_unit_test(test_a_look_within_the_second_changes_nothing),
 	    cmocka_unit_test(test_a_large_fleet_looks_seldom),
 	};

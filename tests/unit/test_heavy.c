@@ -147,6 +147,28 @@ static void a_small_part_is_a_unit(void **unused)
 	assert_int_equal(share.want[1], 1);
 }
 
+/* Of fewer units than members, none: it would keep that from who needs it, and the lane open. */
+static void of_few_units_none_is_kept(void **unused)
+{
+	(void)unused;
+	share.params.limit = 3;
+	for (uint32_t i = 0; i < 4; i++)
+		share.record.slot[i].limit = 3;
+	strcpy(share.record.key[3], "b");
+	share.record.slot[3].cell[3].own = true;
+	share.record.slot[3].cell[3].want = 3;
+	look(0);
+	assert_int_equal(asked_for(), 1);
+	assert_int_equal(share.want[1], 0);
+	is_seen(0, "b", 1);
+	look(1);
+	assert_int_equal(share.want[1], 2);
+	share.record.slot[3].cell[3].want = 0;
+	for (uint32_t i = 0; i < 4; i++)
+		look(0);
+	assert_int_equal(asked_for(), 0);
+}
+
 static void more_keys_than_lanes(void **unused)
 {
 	char key[] = "k0";
@@ -184,6 +206,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_little_less_ends_nothing, begin),
 	    cmocka_unit_test_setup(others_lanes_are_taken_part_in, begin),
 	    cmocka_unit_test_setup(a_small_part_is_a_unit, begin),
+	    cmocka_unit_test_setup(of_few_units_none_is_kept, begin),
 	    cmocka_unit_test_setup(more_keys_than_lanes, begin),
 	    cmocka_unit_test_setup(not_before_it_is_due, begin),
 	};

@@ -319,6 +319,7 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
 
 	if (!fleet_demand_is_due(d, g->talk.members, at_ns) || count(g, &g->of.limit[i], &counted))
 		return;
+	d->few = s->params.limit < g->talk.members;
 	s->want[0] = fleet_demand(d, s->want[0], counted, span_of(g, i), s->params.limit, at_ns);
 }
 

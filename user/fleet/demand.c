@@ -4,17 +4,20 @@
 #define SECOND_NS    1000000000ull
 #define MEMBERS_LOOK 64
 
-/* A quarter more than came. */
-static uint64_t more_than(uint64_t units, uint64_t limit)
+/* A quarter more than came. Where not each can have a unit, nobody has one for what may come. */
+static uint64_t more_than(const struct fleet_demand *d, uint64_t units, uint64_t limit)
 {
 	uint64_t want = units < limit ? units + units / 4 + 1 : limit;
+
+	if (d->few && !units)
+		return 0;
 
 	return want < limit ? want : limit;
 }
 
 uint64_t fleet_ask(struct fleet_demand *d, uint64_t asked, uint64_t units, uint64_t limit)
 {
-	uint64_t want = more_than(units, limit);
+	uint64_t want = more_than(d, units, limit);
 
 	if (want < d->want - (d->want + 3) / 4)
 		want = d->want - (d->want + 3) / 4;
@@ -43,6 +46,6 @@ uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, 
 	d->at_ns = now_ns;
 	if (at_ns)
 		return fleet_ask(d, asked, came, limit);
-	d->want = more_than(came, limit); /* counted from nothing */
+	d->want = more_than(d, came, limit); /* counted from nothing */
 	return asked;
 }

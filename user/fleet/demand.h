@@ -3,9 +3,10 @@
  * Purpose: how many units of a limit of all packets, or of one key, a member has use for, from what
  * came to it. Pure.
  *
- * A quarter more than came is asked for, so that more can come; what is asked for falls by a
- * quarter a look at most, so that a pause costs few units. A change of an eighth or less is not
- * worth a write, but for one to all of the limit.
+ * A quarter more than came is asked for, and one, so that more can come; what is asked for falls by
+ * a quarter a look at most, so that a pause costs few units. A change of an eighth or less is not
+ * worth a write, but for one to all of the limit. Where a limit has fewer units than members, who
+ * has seen nothing asks for none: it would keep the one from somebody who needs it.
  *
  * Concurrency: one caller at a time. Memory: the struct.
  */
@@ -18,6 +19,7 @@
 struct fleet_demand {
 	uint64_t counted, at_ns; /* when it was looked at last; 0: never */
 	uint64_t want;
+	bool few; /* the limit has fewer units than members, as the caller says */
 };
 
 /*

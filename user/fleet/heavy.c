@@ -82,7 +82,7 @@ void fleet_heavy(struct fleet_heavy *h, struct fleet_share *s, uint64_t member,
 	if (now_ns < h->due_ns)
 		return;
 	equal = equal_part(s, &members);
-	least = equal / UNSEEN_DEN; /* a unit is asked for in any case (fleet_ask) */
+	least = equal / UNSEEN_DEN; /* where that is none: see fleet_ask */
 	h->due_ns = now_ns + SECOND_NS + members * SECOND_NS / MEMBERS_LOOK;
 	for (uint32_t k = 1; k < FLEET_LANES_MAX; k++)
 		if (s->record.key[k][0] && others_need(s, member, s->record.key[k], equal))
@@ -93,6 +93,7 @@ void fleet_heavy(struct fleet_heavy *h, struct fleet_share *s, uint64_t member,
 	for (uint32_t i = 1; i < FLEET_LANES_MAX; i++) {
 		if (!s->want_key[i][0])
 			continue;
+		h->demand[i].few = limit < members;
 		h->asked[i] =
 		    fleet_ask(&h->demand[i], h->asked[i], seen_of(seen, n, s->want_key[i]), limit);
 		s->want[i] = h->asked[i] > least ? h->asked[i] : least;

@@ -193,6 +193,11 @@ struct division {
 	uint64_t fair, rest;
 	uint32_t n;
 	bool all;
+	/* Where fewer units are left than members: who needs more than `least` has one, and of
+	 * those who need as much, the first `ones`. */
+	bool scarce;
+	uint64_t least;
+	uint64_t ones; /* else: the first of all have one more */
 };
 
 /* The units of a lane without the reserves, and what those hold who do not divide. */
@@ -209,6 +214,37 @@ static uint64_t divisible(const struct fleet_record *record, uint32_t lane, uint
 		units -= least(units, in ? s->reserve : fleet_charge(s, lane));
 	}
 	return units;
+}
+
+/* How many need more than that. */
+static uint64_t needier(const struct fleet_record *record, uint32_t lane, uint64_t than)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < record->slots; i++)
+		n += divides(&record->slot[i], lane) && need(&record->slot[i], lane) > than;
+	return n;
+}
+
+/* Single units go to those who need most, and stay where they are between those who need the same.
+ */
+static void share_out(const struct fleet_record *record, uint32_t lane, struct division *d)
+{
+	uint64_t most = FLEET_UNITS_MAX;
+
+	d->ones = d->n ? d->rest % d->n : 0;
+	d->scarce = !d->all && d->rest < d->n;
+	if (!d->scarce)
+		return;
+	while (d->least < most) {
+		uint64_t at = d->least + (most - d->least) / 2;
+
+		if (needier(record, lane, at) <= d->rest)
+			most = at;
+		else
+			d->least = at + 1;
+	}
+	d->ones = d->rest - needier(record, lane, d->least);
 }
 
 static struct division divide(const struct fleet_record *record, uint32_t lane)
@@ -237,10 +273,18 @@ static struct division divide(const struct fleet_record *record, uint32_t lane)
 			break;
 		d.fair = d.rest / open;
 	}
+	share_out(record, lane, &d);
 	return d;
 }
 
-/* The goal of a slot; rank: of those before it, how many get a part of the rest. */
+static bool has_one(const struct division *d, uint64_t needed, uint32_t *rank)
+{
+	if (d->scarce && needed != d->least)
+		return needed > d->least;
+	return (*rank)++ < d->ones;
+}
+
+/* The goal of a slot; rank: of those before it, how many might get a part of the rest, too. */
 static uint64_t goal_of(const struct division *d, const struct fleet_slot *slot, uint32_t lane,
 			uint32_t *rank)
 {
@@ -251,7 +295,7 @@ static uint64_t goal_of(const struct division *d, const struct fleet_slot *slot,
 	if (needed <= d->fair)
 		goal += needed;
 	if (d->all || needed > d->fair)
-		goal += d->rest / d->n + ((*rank)++ < d->rest % d->n);
+		goal += d->rest / d->n + has_one(d, needed, rank);
 	return goal;
 }
 
