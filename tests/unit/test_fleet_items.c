@@ -334,6 +334,41 @@ static void test_bans_of_another_table(void **unused)
 	memset(copies, 0, sizeof(copies));
 }
 
+/*
+ * The store has forgotten what it had. By what was known of its words nothing could be told, nor
+ * read; what is here would be taken for lifted.
+ */
+static void test_a_store_that_has_forgotten(void **unused)
+{
+	const struct fleet_element element = {"drop/192.0.2.0/24", NULL, SHARED_NEVER, false};
+	struct shared *s = &items.exchange.items;
+
+	(void)unused;
+	bans = (struct fleet_bans){.n = 1};
+	fleet_items_begin(&items, &pacer, NULL);
+	items.sets = (struct fleet_sets){.n = 1};
+	strcpy(items.sets.set[0].name, "drop");
+	s->whole = bans_read = true;
+	other_says(1, 50, SHARED_NEVER);
+	shared_there(s, "ban/gone", &(struct shared_word){.left_ns = SHARED_NEVER}, 50, now_ns);
+	assert_int_equal(s->n, 2);
+	s->count = (struct shared_counts){.told = 7, .taken = 5, .late = 3, .left_out = 2};
+	items.exchange.revision = 50;
+	fleet_items_anew(&items);
+	assert_int_equal(s->n, 0);
+	assert_false(s->whole);
+	assert_int_equal(items.exchange.revision, 0);
+	assert_true(items.exchange.stale && items.exchange.away);
+	assert_int_equal(s->count.told + s->count.taken + s->count.late + s->count.left_out, 17);
+	lies_here = &element;
+	items.store_ns = UINT64_MAX;
+	now_ns += S;
+	assert_true(step());
+	assert_int_equal(s->n, 1);
+	assert_int_equal(s->at[0].revision, 0);
+	assert_int_equal(s->at[0].todo, SHARED_TELL);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -347,6 +382,7 @@ int main(void)
 	    CASE(test_a_value_that_does_not_fit),
 	    CASE(test_what_a_policy_shares),
 	    CASE(test_bans_of_another_table),
+	    CASE(test_a_store_that_has_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

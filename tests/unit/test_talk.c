@@ -381,6 +381,49 @@ static void a_store_that_went_back_is_noticed(void **state)
 	assert_int_equal(next_step(), FLEET_WAIT);
 }
 
+/* Who knows only that has to give its shares up, too: others may have written since. */
+static void a_store_that_went_back_and_on_is_noticed(void **state)
+{
+	(void)state;
+	member(2);
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(share.sure && !t.back);
+	revision -= 1; /* the record is as it was */
+	lies[place(OWN)].revision = revision - 1;
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(t.back);
+	assert_true(m.went_back);
+	assert_int_equal(share.trouble, FLEET_WENT_BACK);
+	assert_false(fleet_holds(&m, &share, now));
+}
+
+/* Who shares none goes on, and is told so. It is not lost where the answer is. */
+static void a_store_that_went_back_without_shares(void **state)
+{
+	(void)state;
+	m.shares = 0;
+	(void)send(FLEET_RENEW);
+	revision += 50;
+	member(2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_false(t.back);
+	revision = 20;
+	take_away(OWN);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(t.back);
+	assert_false(m.went_back);
+	t.back = false;
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(m.session && !t.back);
+}
+
 /* What comes as an answer to another request is none. */
 static void another_answer_is_none(void **state)
 {
@@ -1419,6 +1462,8 @@ int main(void)
 	    cmocka_unit_test_setup(many_read_all_by_turns, begin),
 	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
+	    cmocka_unit_test_setup(a_store_that_went_back_and_on_is_noticed, begin),
+	    cmocka_unit_test_setup(a_store_that_went_back_without_shares, begin),
 	    cmocka_unit_test_setup(its_own_end_is_noticed, begin),
 	    cmocka_unit_test_setup(another_answer_is_none, begin),
 	    cmocka_unit_test_setup(who_leaves_gives_back_first, begin),

@@ -414,11 +414,24 @@ static bool stopped(struct agent *g, uint32_t wait_ms)
 	return g->leave_by_ns && (fleet_gone(&g->member) || host_now_ns() >= g->leave_by_ns);
 }
 
+/* Of shares it is said with them. */
+static void went_back(struct agent *g)
+{
+	g->talk.back = false;
+	if (!g->items.any)
+		return;
+	fleet_items_anew(&g->items);
+	if (!g->member.went_back)
+		say(g, "the store has forgotten what it had: what this host shares is told again");
+}
+
 static void ask(struct agent *g, const struct fleet_request *request)
 {
 	uint32_t chance;
 
 	if (talk_send(&g->talk, request)) {
+		if (g->talk.back)
+			went_back(g);
 		fleet_say_all(&g->of, &g->a, g->talk.members, g->talk.answered_ns);
 		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
 			g->retry_ns = host_now_ns() + fleet_pause_ns(g->talk.members, chance);

@@ -94,6 +94,16 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
 }
 
+/* By revisions that were, what is written is refused, and what is read is old. */
+void fleet_items_anew(struct fleet_items *items)
+{
+	const struct shared_counts count = items->exchange.items.count;
+
+	exchange_free(&items->exchange);
+	items->exchange.items.count = count;
+	exchange_begin(&items->exchange);
+}
+
 void fleet_items_free(struct fleet_items *items)
 {
 	exchange_free(&items->exchange);

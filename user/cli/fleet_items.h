@@ -25,6 +25,8 @@ struct fleet_items {
 
 /* Another policy is in force. */
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy);
+/* The store has forgotten what it had: what is here is told again, as when the agent begins. */
+void fleet_items_anew(struct fleet_items *items);
 void fleet_items_free(struct fleet_items *items);
 /*
  * Does what is due; guard and created are of the host's session (0: it has none). False: the store

@@ -749,17 +749,20 @@ static enum fleet_trouble trouble_of(const struct fleet_share *s, const struct f
 	return read->record->memory_ns != s->params.memory_ns ? FLEET_OTHER_WINDOW : FLEET_WELL;
 }
 
+/* Nothing that is known of the store can be relied on: no share goes on, and none begins. */
+static void went_back(struct fleet_member *m, struct fleet_share *s)
+{
+	m->went_back = true;
+	s->trouble = FLEET_WENT_BACK;
+}
+
 static void fetched_one(struct fleet_member *m, struct fleet_share *s, uint64_t now_ns,
 			const struct fleet_read *read, const struct fleet_answer *a)
 {
 	s->trouble = trouble_of(s, read);
+	if (a->back || (s->trouble == FLEET_WELL && read->revision && read->revision < s->revision))
+		went_back(m, s);
 	if (s->trouble != FLEET_WELL) {
-		s->sure = false;
-		return;
-	}
-	if (read->revision && read->revision < s->revision) {
-		m->went_back = true;
-		s->trouble = FLEET_WENT_BACK;
 		s->sure = false;
 		return;
 	}

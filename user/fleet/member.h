@@ -135,6 +135,7 @@ struct fleet_answer {
 	const struct fleet_read *read; /* one for each share */
 	const uint64_t *live;	       /* sessions that are there */
 	uint32_t lives;
+	bool back; /* the store has forgotten revisions that it had */
 	/* WRITE that was done: what was written. */
 	const struct fleet_record *record;
 };

@@ -127,6 +127,7 @@ static bool learn(struct talk *t, const struct store_news *asked, struct store_s
 {
 	bool back = news->revision < t->all.revision;
 
+	t->back |= back;
 	forget(&t->all, asked->last ? asked->own : MEMBERS);
 	if (back || !merge(&t->all, news) || count(&t->all, LIMITS) != news->firsts) {
 		store_snapshot_free(&t->all);
@@ -235,6 +236,7 @@ static bool tell(struct talk *t, const char *own, struct fleet_answer *answer)
 	find_session(t, all, own, answer);
 	read_records(t, all);
 	answer->read = t->read;
+	answer->back = t->back;
 	answer->live = live;
 	answer->lives = read_members(all, live);
 	t->strangers = count_strangers(t, all, live, answer->lives);

@@ -39,9 +39,10 @@ struct talk {
 	uint64_t took_ns;	   /* and how long that took */
 	uint64_t calls;		   /* requests that were sent, ever */
 	bool refused;		   /* the last was a write that another came before */
-	uint32_t members;	   /* sessions that were there at the last look, gone or not */
-	uint32_t strangers;	   /* records of limits that this host has not, in use by others */
-	char why[FLEET_WHY];	   /* of the last record that could not be read; "": all could */
+	bool back; /* the store has forgotten what it had; the caller says so, and clears it */
+	uint32_t members;    /* sessions that were there at the last look, gone or not */
+	uint32_t strangers;  /* records of limits that this host has not, in use by others */
+	char why[FLEET_WHY]; /* of the last record that could not be read; "": all could */
 	/* For talk_send alone. */
 	struct fleet_record *record; /* one for each share */
 	struct fleet_read *read;
