@@ -93,9 +93,9 @@ static const char *trouble_text(enum fleet_trouble trouble)
 		"upgrade the hosts one after the other, or give the fleet "
 		"another name",
 	    [FLEET_STRANGE] = "it has no share: what lies in its place in the store is no record: "
-			      "remove it, or give the fleet another name",
-	    [FLEET_UNSOUND] = "it has no share: the numbers in its record are not possible: remove "
-			      "it, or give the fleet another name",
+			      "stop the agents of hosts that are cut off, then remove it",
+	    [FLEET_UNSOUND] = "it has no share: the numbers in its record are not possible: "
+			      "stop the agents of hosts that are cut off, then remove it",
 	    [FLEET_OTHER_WINDOW] = "it has no share: in the store it counts for another time",
 	    [FLEET_WENT_BACK] = "the store has forgotten what it had: stop the members for their "
 				"session's time and the longest window, then start them",
