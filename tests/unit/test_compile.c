@@ -1169,6 +1169,25 @@ static void test_clock_of_the_draining(void **unused)
 	assert_int_equal(now.bin.rule[0].limiter[1].gap_ns, MS + RESOLUTION);
 }
 
+/*
+ * A fast rate's time for a byte has a fraction of a nanosecond. Two that differ in it alone are two
+ * rates: what the one counted would stand for a time that the other did not take.
+ */
+static void test_rates_apart_by_a_fraction(void **unused)
+{
+	const struct pacer_rate *rate = &now.bin.rule[0].limiter[0].rate;
+	uint64_t unit_ns;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 1900Mbit/s, burst: 10M}")),
+			 0);
+	unit_ns = rate->unit_ns;
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1700Mbit/s, burst: 10M}")),
+			 0);
+	assert_true(rate->unit_ns == unit_ns);
+	assert_string_equal(limiters_text(0), "G+ G-");
+}
+
 /* ---- changes ---- */
 
 /* One rule, then another of the same name: what becomes of its limits. */
@@ -2686,6 +2705,30 @@ static void test_rates_that_count_after_the_end_wait(void **unused)
 	assert_int_not_equal(now.bin.rule[0].limiter[0].rate.begin_ns, 0);
 }
 
+/*
+ * A change that was cut off says on another clock, too, that its rate is still to begin. Else
+ * nobody tells it when, and it holds the key's packets to an end that has not come.
+ */
+static void test_a_rate_still_to_begin_on_another_clock(void **unused)
+{
+	static struct pacer_throttle_state throttle[PACER_THROTTLES];
+	static const int64_t by_s[] = {1, -900, -2000};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(by_s); i++) {
+		host.now_ns = 1000 * SECOND;
+		assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 50}")),
+				 0);
+		assert_int_equal(
+		    apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 50}")), 0);
+		assert_true(compile_rates_begin(&now.bin.rule[0]));
+		memset(paced_lines, 0, sizeof(paced_lines));
+		carry(&now.bin, paced_lines, PACED_LINES, throttle, by_s[i] * (int64_t)SECOND,
+		      host.now_ns);
+		assert_true(compile_rates_begin(&now.bin.rule[0]));
+	}
+}
+
 /* On another clock a ban goes on, or is over; then its row goes on for as long as its rule says, if
  * there is one.
  */
@@ -2889,6 +2932,28 @@ static void test_leases_of_two_changes_ago(void **unused)
 	assert_string_equal(limiters_text(0), "T=");
 }
 
+/* No CPU has a lease any more on another clock: what is lowered then goes on, and none drains. */
+static void test_leases_end_with_the_clock(void **unused)
+{
+	static struct pacer_throttle_state state[PACER_THROTTLES];
+
+	(void)unused;
+	host.cpus = 4;
+	for (int moves = 0; moves < 2; moves++) {
+		host.now_ns = 1000 * SECOND;
+		assert_int_equal(load(USES_OF(400000)), 0);
+		assert_int_equal(apply(USES_OF(1020)), 0);
+		time_draining();
+		assert_int_equal(throttle_leased(&now.bin.rule[0].limiter[0], host.now_ns), 256);
+		if (moves) {
+			carry(&now.bin, NULL, 0, state, -999 * (int64_t)SECOND, SECOND);
+			host.now_ns = SECOND;
+		}
+		assert_int_equal(apply(USES_OF(10)), 0);
+		assert_string_equal(limiters_text(0), moves ? "T=" : "T+ T-");
+	}
+}
+
 /* Limits hold across every change, on the real clock, whatever is kept, draining or begun anew. */
 static void test_paced_across_changes(void **unused)
 {
@@ -3067,6 +3132,7 @@ int main(void)
 	    TEST(test_a_burst_grows_beside_another_rate),
 	    TEST(test_a_burst_that_builds_grows),
 	    TEST(test_clock_of_the_draining),
+	    TEST(test_rates_apart_by_a_fraction),
 	    TEST(test_changes),
 	    TEST(test_gap_beyond_the_record),
 	    TEST(test_modes_are_values),
@@ -3087,6 +3153,7 @@ int main(void)
 	    TEST(test_rates_count_up_to_the_last_tick),
 	    TEST(test_rates_of_another_cost_wait),
 	    TEST(test_rates_that_count_after_the_end_wait),
+	    TEST(test_a_rate_still_to_begin_on_another_clock),
 	    TEST(test_bans_on_another_clock),
 	    TEST(test_a_rule_denies_and_asks_again),
 	    TEST(test_a_rule_that_denied_admits_no_more),
@@ -3094,6 +3161,7 @@ int main(void)
 	    TEST(test_a_rule_that_passes_keeps_nothing),
 	    TEST(test_no_place_to_rest),
 	    TEST(test_leases_of_two_changes_ago),
+	    TEST(test_leases_end_with_the_clock),
 	    TEST(test_paced_across_changes),
 	    TEST(test_denials_are_bounded),
 	    TEST(test_gap_beside_a_long_window),

@@ -946,6 +946,37 @@ static void what_is_banned(void **unused)
 	}
 }
 
+/*
+ * Until when anybody at all may be banned is carried, too. It is too early else on a later clock,
+ * and the banned are let in; on an earlier one each packet is looked for where none is banned.
+ */
+static void until_when_any_is_banned(void **unused)
+{
+	static const struct {
+		int64_t by_s;
+		uint64_t now_s, last_s;
+	} cases[] = {{1000, 1110, 1160}, {-90, 20, 70}, {-150, 5, 10}, {-160, 5, 0}, {0, 110, 160}};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		const struct pacer_bans *bans;
+		struct pacer_table table;
+
+		kernel_now_ns = 100 * SECOND;
+		begin("memory: 2Mi\nbans: 64\nclock: exact\nrules:\n- name: a\n  ban: 60s\n"
+		      "  limits: [{key: src, packets: 9, window: 1s}]\n");
+		bans = &copies[0].policy.bans;
+		table = (struct pacer_table){pacer.lines, (uint32_t)pacer.n_lines};
+		*pacer_ban_last(&table, bans) = 160 * SECOND;
+		carry(&copies[0].policy, pacer.lines, pacer.n_lines, pacer.throttle,
+		      cases[i].by_s * (int64_t)SECOND, cases[i].now_s * SECOND);
+		assert_true(*pacer_ban_last(&table, bans) == cases[i].last_s * SECOND);
+		assert_int_equal(pacer_ban_none(&table, bans, cases[i].now_s * SECOND),
+				 cases[i].now_s >= cases[i].last_s);
+		detach();
+	}
+}
+
 #define GROWING                                                                           \
 	"memory: 1Mi\nbans: 64\nclock: exact\nrules:\n- name: a\n  ban: {for: 2s, grow: " \
 	"x4, up_to: 1000s, forget: 600s}\n  limits: [{key: src, packets: 1, window: 1s, " \
@@ -960,6 +991,35 @@ static void must_be_banned_for(uint64_t seconds)
 	assert_int_equal(judge(1, 0), PACER_DENY_BAN);
 	kernel_now_ns += 2;
 	assert_int_not_equal(judge(1, 0), PACER_DENY_BAN);
+}
+
+#define USES_OF(n)                                        \
+	"memory: 64Ki\nclock: exact\nrules:\n- name: a\n" \
+	"  limits: [{key: all, uses: " #n ", cooldown: 1s}]\n"
+
+/*
+ * No CPU has a lease of before the save. A limit that is lowered with the restore says when it is
+ * done with the longer leases: who changes it again later has no second limit drain beside it.
+ */
+static void leases_end_with_the_save(void **unused)
+{
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	for (int back = 0; back < 2; back++) {
+		kernel_now_ns = 100 * SECOND;
+		boot = 0;
+		begin(USES_OF(400000));
+		save_and_read(&s);
+		boot += back ? 0 : 1;
+		kernel_now_ns += back ? SECOND : 0;
+		assert_true(go_on(&s, USES_OF(1020), &what));
+		assert_int_equal(what.limits_kept, 1);
+		assert_false(throttle_leases_last(&copies[0].policy));
+		state_free(&s);
+		detach();
+	}
 }
 
 /*
@@ -1584,10 +1644,12 @@ int main(void)
 	    FILE_TEST(nor_under_another_policy),
 	    FILE_TEST(a_rate_cut_off),
 	    FILE_TEST(a_throttle_that_cools_meanwhile),
+	    FILE_TEST(leases_end_with_the_save),
 	    FILE_TEST(what_is_allowed),
 	    FILE_TEST(what_is_by_hand),
 	    FILE_TEST(what_keys_share),
 	    FILE_TEST(what_is_banned),
+	    FILE_TEST(until_when_any_is_banned),
 	    FILE_TEST(bans_that_grow),
 	    FILE_TEST(too_many_are_allowed),
 	    FILE_TEST(what_is_counted),
