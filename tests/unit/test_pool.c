@@ -705,6 +705,30 @@ static void test_held_targets_are_passed_over(void **unused)
 	pool_unmap(pool);
 }
 
+/*
+ * The clock of a CPU that found its target held does not go back either: what is left of a lease
+ * that has ended is not used, or its target would be used more often than it may.
+ */
+static void test_a_lease_that_has_ended_stays_so(void **unused)
+{
+	profile_t each = configured((params_t){4, 4, 2, 2, 100, 200, 10, 0});
+	struct pacer_pool_lease lease = {0};
+	pool_t *pool = pool_map();
+
+	(void)unused;
+	assert_int_equal(pacer_pool_next(&each, 1, pool, &lease, START), ADMIT);
+	assert_int_equal(lease.lease.left, 1);
+	pool->target[0].throttle.lock |= PACER_LOCK_HELD;
+	assert_int_equal(pacer_pool_next(&each, 1, pool, &lease, START + 20), BUSY);
+	assert_true(lease.lease.seen_ns == START + 20);
+	pool->target[0].throttle.lock &= ~PACER_LOCK_HELD;
+	assert_int_equal(pacer_pool_next(&each, 1, pool, &lease, START + 5), ADMIT);
+	assert_int_equal(lease.lease.left, 1); /* a new one, for which the rest was handed back */
+	assert_true(lease.lease.until_ns == START + 30);
+	assert_int_equal(pool->target[0].throttle.held, 3);
+	pool_unmap(pool);
+}
+
 /* ---- several threads, as they fall ---- */
 
 #define THREADS	       4
@@ -783,6 +807,7 @@ int main(void)
 	    cmocka_unit_test(test_a_rest_goes_back_to_its_target),
 	    cmocka_unit_test(test_a_target_goes),
 	    cmocka_unit_test(test_held_targets_are_passed_over),
+	    cmocka_unit_test(test_a_lease_that_has_ended_stays_so),
 	    cmocka_unit_test(test_threads),
 	};
 

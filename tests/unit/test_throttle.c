@@ -726,6 +726,23 @@ static void test_undo_contended(void **unused)
 	free(state);
 }
 
+/* What could not be handed back is in the lease: a packet at that reading is not refused for it. */
+static void test_undone_and_used_again(void **unused)
+{
+	profile_t profile = configured((params_t){4, 4, 2, 1, 100, 200, 10, 0});
+	state_t *state = calloc(1, sizeof(*state));
+	lease_t a = {0};
+
+	(void)unused;
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+	state->lock |= PACER_LOCK_HELD;
+	pacer_throttle_undo(&profile, state, &a);
+	assert_int_equal(pacer_throttle_take(&profile, state, &a, START, 1), ADMIT);
+	assert_int_equal(a.left, 0);
+	assert_int_equal(state->held, 1);
+	free(state);
+}
+
 /* Two CPUs undo beside each other for ever, each bucket one use: the empty ones use the ring up,
  * and uses then share. None is forgotten, and all come back.
  */
@@ -1308,6 +1325,7 @@ int main(void)
 	    cmocka_unit_test(test_an_ended_lease_stays_ended_when_time_runs_back),
 	    cmocka_unit_test(test_undo_gives_back),
 	    cmocka_unit_test(test_undo_contended),
+	    cmocka_unit_test(test_undone_and_used_again),
 	    cmocka_unit_test(test_undo_leaves_empty_buckets),
 	    cmocka_unit_test(test_refuses_and_undo_at_length),
 	    cmocka_unit_test(test_a_long_lease_outlasts_its_policy),
