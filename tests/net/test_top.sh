@@ -79,8 +79,8 @@ shows()
 	traffic_off
 	sed -n 1p <<<"$got" | grep -Eqx 's0: enforced, serial 1, native' || fail "$got" || return
 	grep -Eq '^RULE +NOW +LAST ([3-9]|[1-9][0-9])s  PACKETS A SECOND, BY READING$' <<<"$got" || fail "$got" || return
-	grep -Eq '^  window +[0-9]+ pps' <<<"$got" || fail "$got" || return
-	grep -Eq '^  admit +[0-9]+ pps' <<<"$got" || fail "$got" || return
+	grep -Eq '^  window +[0-9.]+ k?pps' <<<"$got" || fail "$got" || return
+	grep -Eq '^  admit +[0-9.]+ k?pps' <<<"$got" || fail "$got" || return
 	grep -Eq '^busiest keys of [0-9,]+ packets \(all\) of the last 1m, by [0-9]+ samples, at 95%$' <<<"$got" ||
 		fail "$got" || return
 	grep -Eq '^udp.limits\[0\] src/32,64 +[0-9.]+% of [0-9,]+$' <<<"$got" || fail "$got" || return

@@ -447,6 +447,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 static void wait_for(struct agent *g, uint64_t wake_ns)
 {
 	uint64_t at_ns = host_now_ns(), ms = wake_ns > at_ns ? (wake_ns - at_ns) / 1000000 + 1 : 1;
+	uint64_t asked_ns = g->talk.answered_ns - g->talk.took_ns; /* what was answered last */
 	struct exchange *items = &g->items.exchange;
 	int seen;
 
@@ -462,7 +463,7 @@ static void wait_for(struct agent *g, uint64_t wake_ns)
 	if (seen < 0)
 		exchange_missed(items);
 	else
-		exchange_quiet(items, at_ns);
+		exchange_quiet(items, at_ns < asked_ns ? at_ns : asked_ns);
 	if (seen < 0)
 		(void)stopped(g, (uint32_t)ms);
 }

@@ -269,8 +269,10 @@ static bool read_page(struct exchange *x)
 /* All of the page, with how old it is where that may be much; or nothing yet (ASKED_SOME). */
 static enum asked say_page(struct exchange *x)
 {
-	enum asked asked = x->away ? ask_ages(x, &x->page) : ASKED_ALL;
+	enum asked asked;
 
+	x->away |= x->now_ns() - x->quiet_ns > SHARED_SLACK_NS;
+	asked = x->away ? ask_ages(x, &x->page) : ASKED_ALL;
 	for (size_t i = 0; i < x->page.n && asked == ASKED_ALL; i++) {
 		(void)say(x, &x->page.at[i], strlen(EXCHANGE_ITEMS), false);
 		if (x->starved)
@@ -312,7 +314,6 @@ static void begin_reading(struct exchange *x)
 {
 	x->at_ns = x->now_ns();
 	x->asked = 0;
-	x->away |= x->at_ns - x->quiet_ns > SHARED_SLACK_NS;
 	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull) {
 		x->revision = 0;
 		x->away = true;
