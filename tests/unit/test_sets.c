@@ -189,6 +189,7 @@ static struct set_entry prefix(uint32_t addr, uint8_t len)
 #define IN_FILE 0xc6336400u /* 198.51.100.0/24 */
 #define BY_HAND 0xcb007101u /* 203.0.113.1 */
 #define NEW	0xcb007102u
+#define LAPSES	(1ull << 62) /* what was added by hand, at this time */
 
 static void put_set(int fd, uint32_t copy, uint32_t number)
 {
@@ -198,7 +199,7 @@ static void put_set(int fd, uint32_t copy, uint32_t number)
 	assert_int_equal(set_list_add(&m->list, &set), 0);
 	places[fd][sets_maps_place(copy, number)] = n_maps;
 	m = new_map(7);
-	assert_int_equal(set_hand_add(&m->hand, &added, 1ull << 62), 0);
+	assert_int_equal(set_hand_add(&m->hand, &added, LAPSES), 0);
 	places[fd][sets_maps_hand_place(copy, number)] = n_maps;
 }
 
@@ -250,17 +251,22 @@ static void add_shadow(void)
 
 static enum sets_shadow of;
 
-static int add_one(void)
+static int add_until(uint64_t until_ns)
 {
 	struct set_entry e = prefix(NEW, 32);
 	struct set_hand add = {.n = 0};
 	int result;
 
-	assert_int_equal(set_hand_add(&add, &e, 1ull << 62), 0);
+	assert_int_equal(set_hand_add(&add, &e, until_ns), 0);
 	result = sets_add(&pacer, "drop", &add, &of, &error);
 	memory.on = false;
 	set_hand_free(&add);
 	return result;
+}
+
+static int add_one(void)
+{
+	return add_until(LAPSES);
 }
 
 /* Of the file and by hand. */
@@ -599,6 +605,77 @@ static void test_carried_to_a_shadow(void **unused)
 	policy_free(policy);
 }
 
+/* Of the policies of a trial one may not have the set, the first or the second: then it is in one.
+ */
+static void test_a_set_of_one_policy_of_a_trial(void **unused)
+{
+	(void)unused;
+	begin(PLAIN, true);
+	memcpy(copies[0].text, ASKS_NONE, sizeof(ASKS_NONE));
+	assert_int_equal(add_one(), 0);
+	holds(0, 1, 1, 1, 2);
+	holds(0, 0, 0, 1, 1);
+	end(NULL);
+	begin(PLAIN, true);
+	memcpy(copies[0].text, PLAIN, sizeof(PLAIN));
+	memcpy(copies[1].text, ASKS_NONE, sizeof(ASKS_NONE));
+	put_set(0, 0, 1);
+	assert_int_equal(add_one(), 0);
+	holds(0, 0, 1, 1, 2);
+	holds(0, 1, 1, 1, 1);
+}
+
+/* Who adds an element twice has it once; what has lapsed by then is there no more. */
+static void test_added_again(void **unused)
+{
+	(void)unused;
+	begin(PLAIN, false);
+	assert_int_equal(add_one(), 0);
+	assert_int_equal(add_one(), 0);
+	holds(0, 1, 1, 1, 2);
+	end(NULL);
+	begin(PLAIN, false);
+	kernel_now_ns = LAPSES;
+	assert_int_equal(add_until(LAPSES + 1), 0);
+	holds(0, 1, 1, 1, 1);
+}
+
+/* Who deletes what has lapsed is told that it was not there. */
+static void test_deleted_when_lapsed(void **unused)
+{
+	struct set_entry other = prefix(BY_HAND, 32);
+	struct set_list del = {0};
+	struct sets_done done;
+
+	(void)unused;
+	assert_int_equal(set_list_add(&del, &other), 0);
+	for (int lapsed = 0; lapsed < 2; lapsed++) {
+		begin(PLAIN, false);
+		kernel_now_ns = LAPSES - 1 + lapsed;
+		assert_int_equal(sets_del(&pacer, "drop", &del, &done, &of, &error), 0);
+		assert_int_equal(done.done, !lapsed);
+		assert_int_equal(done.left_out, lapsed);
+		end(NULL);
+	}
+	set_list_free(&del);
+}
+
+/* A shadow's policy has a number of its own: what replaces a set replaces it there, too. */
+static void test_replaced_in_a_shadow_of_another_policy(void **unused)
+{
+	static struct pacer_copy other[2];
+
+	(void)unused;
+	begin(PLAIN, false);
+	add_shadow();
+	memcpy(other, copies, sizeof(other));
+	other[1].policy.serial = 7;
+	shadow.copy = other;
+	assert_int_equal(replace_all(), 0);
+	assert_int_equal(of, SETS_IN_SHADOW);
+	holds(1, 1, 1, 1, 0);
+}
+
 static void test_both_policies_of_a_trial_or_none(void **unused)
 {
 	(void)unused;
@@ -894,6 +971,10 @@ int main(void)
 	    CASE(test_values_in_a_shadow),
 	    CASE(test_each),
 	    CASE(test_carried_to_a_shadow),
+	    CASE(test_a_set_of_one_policy_of_a_trial),
+	    CASE(test_added_again),
+	    CASE(test_deleted_when_lapsed),
+	    CASE(test_replaced_in_a_shadow_of_another_policy),
 	    CASE(test_both_policies_of_a_trial_or_none),
 	    CASE(test_in_a_shadow_too),
 	    CASE(test_refusals),

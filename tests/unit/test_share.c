@@ -16,6 +16,10 @@
 #define ID    0x1234567890abcdefull
 #define AT    5u /* its place */
 
+enum {
+	PLACED = PACER_SHARES / 2
+}; /* limits of a policy; with those that it retires, all there are */
+
 struct world {
 	struct pacer_policy policy;
 	struct pacer_line lines[LINES];
@@ -586,6 +590,44 @@ static void each_has_a_place(void **unused)
 	}
 }
 
+/* So many rules that some find their place taken; in this order or in the other. */
+static void say_rules(bool back, const char *window)
+{
+	say_again();
+	say("clock: exact\nmemory: 64Ki\nfleet: {store: 'http://a', name: f}\nrules:\n");
+	for (int i = 0; i < PLACED; i++)
+		say("- {name: r%d, limits: [{key: all, packets: 9, window: %s, fleet: yes}]}\n",
+		    back ? PLACED - 1 - i : i, window);
+}
+
+/*
+ * A change leaves each limit its place, in whatever order the rules come: the word of another limit
+ * that it finds there else gives it no share, until the agent has written it anew. What drains
+ * keeps its place before the new limits find theirs.
+ */
+static void each_keeps_its_place(void **unused)
+{
+	static const char *const windows[] = {"1s", "2s"};
+
+	(void)unused;
+	for (size_t drains = 0; drains < ARRAY(windows); drains++) {
+		uint8_t at[PLACED];
+
+		say_rules(false, "1s");
+		assert_int_equal(load(doc.s), 0);
+		for (int r = 0; r < PLACED; r++)
+			at[r] = now.bin.rule[r].limiter[0].share;
+		say_rules(true, windows[drains]);
+		assert_int_equal(apply(doc.s), 0);
+		for (int r = 0; r < PLACED; r++) {
+			const struct pacer_rule *rule = &now.bin.rule[r];
+
+			assert_int_equal(rule->n_limiters, 1 + drains);
+			assert_int_equal(rule->limiter[drains].share, at[PLACED - 1 - r]);
+		}
+	}
+}
+
 /* By 1/1,024, for the clocks, and what cools lasts for as long as it may count anywhere. */
 static void it_counts_for_longer(void **unused)
 {
@@ -673,6 +715,7 @@ int main(void)
 	    cmocka_unit_test(of_another_fleet_it_is_another),
 	    cmocka_unit_test(what_drains_moves_with_the_fleet),
 	    cmocka_unit_test(each_has_a_place),
+	    cmocka_unit_test(each_keeps_its_place),
 	    cmocka_unit_test(it_counts_for_longer),
 	    cmocka_unit_test(units_and_values),
 	};
