@@ -267,6 +267,36 @@ static void of_a_value(void **unused)
 	set_names_free(&names);
 }
 
+/* Of the values that rules name there are few; of those that a set knows more than a byte counts.
+ * What has one that no rule names is not limited as if it had the first.
+ */
+static void of_a_value_beyond_the_known(void **unused)
+{
+	struct set_names names = {NULL, 0, NULL, 0};
+	struct set_about about = {"geo", &names, 1};
+	struct set_list list = {0};
+	struct set_hand hand = {.about = &about};
+	struct set_entry e = {0x0a00000000000000ull, 0, 0, 1, 4, 8};
+	struct built b;
+	char name[8];
+
+	(void)unused;
+	for (int i = 1; i <= 257; i++) {
+		snprintf(name, sizeof(name), "v%d", i);
+		assert_int_equal(set_names_add(&names, (struct set_word){name, strlen(name)}), i);
+	}
+	assert_int_equal(set_hand_add_named(&hand, &e, 100, "v257"), 0);
+	e.high = 0x0b00000000000000ull;
+	assert_int_equal(set_hand_add_named(&hand, &e, 100, "v1"), 0);
+	set_hand_settle(&hand, 1);
+	build(&list, &hand, &b);
+	assert_int_equal(with_value(&b, 0x0a010203, 99, false), PACER_SRC_IN | 255 << 8);
+	assert_int_equal(with_value(&b, 0x0b010203, 99, false), PACER_SRC_IN | 1 << 8);
+	free_built(&b);
+	set_hand_free(&hand);
+	set_names_free(&names);
+}
+
 /* Of prefixes within each other, as many as there can be, the narrowest that lasts gives its value.
  */
 static void narrowest_that_lasts(void **unused)
@@ -375,6 +405,7 @@ int main(void)
 	    cmocka_unit_test(cut_short),
 	    cmocka_unit_test(too_many),
 	    cmocka_unit_test(of_a_value),
+	    cmocka_unit_test(of_a_value_beyond_the_known),
 	    cmocka_unit_test(narrowest_that_lasts),
 	};
 

@@ -307,6 +307,50 @@ static void test_no_place_to_rest(void **unused)
 	assert_ptr_equal(strstr(error.text, NO_ROOM), error.text);
 }
 
+/* It rests where there is room for it and no more: that trial is not refused. */
+static void test_just_room_to_rest(void **unused)
+{
+	struct pacer_rule *rests;
+
+	(void)unused;
+	begin(HEAD RULE(MORE));
+	assert_int_equal(apply(HEAD DENIED), 0);
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	rests = resting_before_trial(1);
+	for (; rests->n_limiters + 1 < PACER_LIMITERS_MAX; rests->n_limiters++)
+		rests->limiter[rests->n_limiters] = rests->limiter[0];
+	assert_int_equal(tried(), 0);
+	assert_int_equal(rests->n_limiters, PACER_LIMITERS_MAX);
+}
+
+/*
+ * A rate that waits for one which rests, when that has not been timed yet, as after a change that
+ * was cut off: behind the trial it says when it begins. Else it never would once the trial lapses.
+ */
+static void test_a_rate_that_waits_for_what_rests(void **unused)
+{
+	static const char slow[] = HEAD RULE("{key: src, rate: 10/s, burst: 50}"),
+			  fast[] = HEAD RULE("{key: src, rate: 20/s, burst: 50}");
+
+	(void)unused;
+	for (int timed = 0; timed < 2; timed++) {
+		const struct pacer_rule *rests;
+
+		host.now_ns = host_now_ns();
+		begin(slow);
+		assert_int_equal(apply(HEAD DENIED), 0);
+		if (timed)
+			time_draining();
+		assert_int_equal(apply(fast), 0);
+		assert_int_not_equal(now.bin.rule[0].limiter[0].rate.begin_ns, 0);
+		assert_int_equal(tried(), 0);
+		rests = resting_before_trial(2);
+		for (size_t k = 0; k < 2; k++)
+			assert_true(rests->limiter[k].rate.begin_ns != COMPILE_UNTIL_SET);
+		teardown(NULL);
+	}
+}
+
 /* The old rule holds as many limits as it can. */
 static void test_no_room_in_the_rule(void **unused)
 {
@@ -466,6 +510,8 @@ int main(void)
 	    TEST(test_by_two_others),
 	    TEST(test_resting_again),
 	    TEST(test_no_place_to_rest),
+	    TEST(test_just_room_to_rest),
+	    TEST(test_a_rate_that_waits_for_what_rests),
 	    TEST(test_no_room_in_the_rule),
 	    TEST(test_leases),
 	    TEST(test_a_rate_beside_the_trials),
