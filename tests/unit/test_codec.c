@@ -395,6 +395,7 @@ static const struct {
     {3, {0, 0, 0, 0}, {1, 1, 1, 0}},
     {1, {0, 1, 1, 1}, {0, 1, 0, 0}},
     {3, {FLEET_UNITS_MAX, 3, 3, 3}, {1, 1, 1, 0}},
+    {3, {0, 2, 0, 0}, {1, 2, 0, 0}},
 };
 
 static void test_goals(void **state)
