@@ -278,7 +278,7 @@ static void of_a_value_beyond_the_known(void **unused)
 	struct set_hand hand = {.about = &about};
 	struct set_entry e = {0x0a00000000000000ull, 0, 0, 1, 4, 8};
 	struct built b;
-	char name[8];
+	char name[16];
 
 	(void)unused;
 	for (int i = 1; i <= 257; i++) {

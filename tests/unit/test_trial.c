@@ -317,7 +317,7 @@ static void test_just_room_to_rest(void **unused)
 	assert_int_equal(apply(HEAD DENIED), 0);
 	assert_int_equal(apply(HEAD RULE(ALL)), 0);
 	rests = resting_before_trial(1);
-	for (; rests->n_limiters + 1 < PACER_LIMITERS_MAX; rests->n_limiters++)
+	for (; rests->n_limiters + 1u < PACER_LIMITERS_MAX; rests->n_limiters++)
 		rests->limiter[rests->n_limiters] = rests->limiter[0];
 	assert_int_equal(tried(), 0);
 	assert_int_equal(rests->n_limiters, PACER_LIMITERS_MAX);
