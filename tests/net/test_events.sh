@@ -338,6 +338,44 @@ over_the_same_state()
 	unfollow
 }
 
+# One that is gone and comes back with its state is told on: what was noted meanwhile, unless it was told as another
+# interface's.
+back_with_the_same_state()
+{
+	local case who meanwhile what
+
+	in_server ip link add pacer-ev2 type veth peer name pacer-ev3
+	in_server ip link set pacer-ev2 up
+	attacked again "" "ban: 1h"
+	for case in all:pacer-ev4,s0 pacer-ev2:pacer-ev2 "s0 pacer-ev2:s0"; do
+		who=${case%:*}
+		meanwhile=${case#*:}
+		pacer load s0 pacer-ev2 -c "$work/again.yaml" --shared --replace >/dev/null
+		# shellcheck disable=SC2086 # words
+		background "$SERVER" "$BUILD/xdp-pacer" events $who --follow --json >"$work/events" 2>"$work/said"
+		follower=$pid
+		echo "$pid" >"$work/follower"
+		until_true 5 follows pacer-ev2
+		shoot n=12
+		soon 'any(.[]; .key == "10.77.0.11" and .interface == "pacer-ev2")'
+		in_server ip link set pacer-ev2 name pacer-ev4
+		soon 'any(.[]; .event == "gone")'
+		pacer allow s0 add 192.0.2.30/32 >/dev/null
+		shoot n=12,from=10.77.0.12
+		[ "$who" = pacer-ev2 ] || soon "[.[] | select(.key == \"10.77.0.12\")] | length == $(wc -w <<<"${meanwhile/,/ }")"
+		in_server ip link set pacer-ev4 name pacer-ev2
+		soon 'any(.[]; .event == "back")'
+		pacer allow s0 add 192.0.2.31/32 >/dev/null
+		soon 'any(.[]; .what == "allow s0 add 192.0.2.31/32" and .interface == "pacer-ev2")'
+		equal "$(told '[.[] | select(.key == "10.77.0.11" and .interface == "pacer-ev2")] | length')" 1 "$who: the first ban"
+		for what in '.key == "10.77.0.12"' '.what == "allow s0 add 192.0.2.30/32"'; do
+			equal "$(told "[.[] | select($what) | .interface] | sort | join(\",\")")" "\"$meanwhile\"" "$who: $what"
+		done
+		unfollow
+	done
+	in_server ip link del pacer-ev2
+}
+
 # Of all interfaces: one that comes later, and goes with its pacer.
 of_all()
 {
@@ -541,6 +579,7 @@ check events-of-sudo of_sudo
 check events-of-a-table-that-shares of_a_table_that_shares
 check events-comes-and-goes comes_and_goes
 check events-over-the-same-state over_the_same_state
+check events-back-with-the-same-state back_with_the_same_state
 check events-of-all of_all
 check events-to-a-command to_a_command
 check events-to-commands-that-hang to_commands_that_hang

@@ -145,7 +145,7 @@ static void note(const struct event *e, void *arg)
 }
 
 static struct policy_error error;
-static struct follow follower;
+static struct follow follower, other;
 
 static void open_it(struct follow *f)
 {
@@ -270,10 +270,51 @@ static void test_noted_before_it_was_found(void **unused)
 	follow_since(&follower, now_ns);
 	follow_notes(&follower);
 	tells("");
-	follower.said = notes_said(&pacer);
+	follower.reach.said = notes_said(&pacer);
 	follow_since(&follower, now_ns - 1); /* some are written over */
 	follow_notes(&follower);
 	assert_non_null(strstr(told, ";lost: changes 4;"));
+}
+
+/* Of a state that comes back, what was not told yet, whoever of those that follow it told it. */
+static void test_goes_on(void **unused)
+{
+	static struct follow_states states;
+
+	(void)unused;
+	memset(&states, 0, sizeof(states));
+	open_it(&other);
+	ban(0);
+	notes_say(&pacer, NOTE_CHANGE, "told");
+	round_after(100 * MS);
+	tells("change: told;ban of a;");
+	notes.lost[1] = 3;
+	round_after(1000 * MS);
+	tells("lost of a: bans 3;");
+	follow_remember(&states, 7, &follower);
+	follow_remember(&states, 7, &other); /* who was not so far */
+	follow_close(&other);
+	follow_close(&follower);
+	ban(1);
+	notes_say(&pacer, NOTE_CHANGE, "meanwhile");
+	notes.lost[1] = 5;
+	open_it(&follower);
+	assert_false(follow_go_on(&follower, &states, 8));
+	assert_true(follow_go_on(&follower, &states, 7));
+	round_after(100 * MS);
+	tells("change: meanwhile;ban of a;lost of a: bans 2;");
+	follow_remember(&states, 7, &follower); /* who is further */
+	follow_close(&follower);
+	open_it(&follower);
+	assert_true(follow_go_on(&follower, &states, 7));
+	round_after(1000 * MS);
+	tells("");
+	for (uint32_t id = 8; id < 7 + FOLLOW_STATES; id++)
+		follow_remember(&states, id, &follower);
+	assert_true(follow_go_on(&follower, &states, 7));
+	follow_remember(&states, 7 + FOLLOW_STATES, &follower);
+	assert_false(follow_go_on(&follower, &states, 7)); /* long ago */
+	assert_true(follow_go_on(&follower, &states, 8));
 }
 
 /* A change of which no tool speaks. */
@@ -446,8 +487,6 @@ static void noted(const char *what)
 	assert_string_equal(all, what);
 }
 
-static struct follow other;
-
 static void others_round(void)
 {
 	meanwhile = NULL;
@@ -585,10 +624,19 @@ static void test_past(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_bans),	   CASE(test_changes),	 CASE(test_noted_before_it_was_found),
-	    CASE(test_unspoken),   CASE(test_roll_back), CASE(test_another_policy_meanwhile),
-	    CASE(test_unreadable), CASE(test_late),	 CASE(test_losses),
-	    CASE(test_noted_once), CASE(test_sampled),	 CASE(test_past),
+	    CASE(test_bans),
+	    CASE(test_changes),
+	    CASE(test_noted_before_it_was_found),
+	    CASE(test_goes_on),
+	    CASE(test_unspoken),
+	    CASE(test_roll_back),
+	    CASE(test_another_policy_meanwhile),
+	    CASE(test_unreadable),
+	    CASE(test_late),
+	    CASE(test_losses),
+	    CASE(test_noted_once),
+	    CASE(test_sampled),
+	    CASE(test_past),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

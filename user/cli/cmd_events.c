@@ -154,6 +154,7 @@ struct following {
 	struct watch watch;
 	struct telling t;
 	struct followed *first;
+	struct follow_states *states;
 };
 
 /* The clock may have been set since. */
@@ -189,10 +190,12 @@ static struct followed *followed_of(struct following *f, const char *ifname)
 	return f->first = at;
 }
 
-static void leave(struct followed *at, enum event_kind kind)
+static void leave(struct following *f, struct followed *at)
 {
-	struct event event = {.kind = kind, .told_ns = host_now_ns(), .what = "its pacer is gone"};
+	struct event event = {
+	    .kind = EVENT_GONE, .told_ns = host_now_ns(), .what = "its pacer is gone"};
 
+	follow_remember(f->states, at->control_id, &at->follow);
 	follow_close(&at->follow);
 	at->control_id = 0;
 	tell_of(&event, at);
@@ -221,12 +224,16 @@ static void enter(struct following *f, struct followed *at, struct attached *a)
 		at->wrong = true;
 		return;
 	}
+	/* Others may follow the same state, and have told more by now than when one left it. */
+	for (struct followed *other = f->first; other; other = other->next)
+		if (other->control_id == a->control_id)
+			follow_remember(f->states, a->control_id, &other->follow);
 	at->control_id = a->control_id;
 	at->wrong = false;
-	if (!at->there_ns)
-		return;
-	tell_of(&event, at);
-	follow_since(&at->follow, at->there_ns);
+	if (at->there_ns)
+		tell_of(&event, at);
+	if (!follow_go_on(&at->follow, f->states, a->control_id) && at->there_ns)
+		follow_since(&at->follow, at->there_ns);
 }
 
 /* Those whose interfaces are gone, and are not watched any more. */
@@ -242,7 +249,7 @@ static void leave_forgotten(struct following *f)
 		if (i < f->watch.n || !at->control_id)
 			continue;
 		at->follow.a = &none;
-		leave(at, EVENT_GONE);
+		leave(f, at);
 	}
 }
 
@@ -263,7 +270,7 @@ static int look(struct following *f)
 			return gave_up("events", "no memory");
 		at->follow.a = &w->a;
 		if (at->control_id && (!w->found || w->a.control_id != at->control_id))
-			leave(at, EVENT_GONE);
+			leave(f, at);
 		if (!at->control_id && w->found)
 			enter(f, at, &w->a);
 		if (at->control_id)
@@ -335,12 +342,15 @@ static int begin(struct following *f)
 static int follow(const struct options *o, const struct episode_settings *by)
 {
 	bool all = o->n_args == 1 && !strcmp(o->args[0], "all");
+	static struct follow_states states;
 	static struct following f;
 	sigset_t ends;
 	int code;
 
-	f = (struct following){
-	    .o = o, .by = *by, .t = {o, {0}, {.command = o->exec, .journal = o->journal}, 0}};
+	f = (struct following){.o = o,
+			       .by = *by,
+			       .t = {o, {0}, {.command = o->exec, .journal = o->journal}, 0},
+			       .states = &states};
 	if (watch_begin(&f.watch, o->args, all ? 0 : (size_t)o->n_args))
 		return gave_up("events", "no memory");
 	f.watch.leaving = read_last;

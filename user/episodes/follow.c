@@ -46,15 +46,15 @@ static void tell_bans(struct follow *f)
 {
 	uint64_t noted = notes_noted(f->a), first = notes_first(noted, PACER_NOTES), lost = 0;
 
-	if (f->noted < first) {
-		lost = first - f->noted;
-		f->noted = first;
+	if (f->reach.noted < first) {
+		lost = first - f->reach.noted;
+		f->reach.noted = first;
 	}
-	for (; f->noted < noted; f->noted++) {
+	for (; f->reach.noted < noted; f->reach.noted++) {
 		struct note_ban ban;
 		struct event event;
 
-		if (!notes_ban(f->a, f->policy, f->noted, &ban)) {
+		if (!notes_ban(f->a, f->policy, f->reach.noted, &ban)) {
 			lost++;
 			continue;
 		}
@@ -115,16 +115,16 @@ static void tell_sayings(struct follow *f)
 {
 	uint64_t said = notes_said(f->a), first = notes_first(said, PACER_SAID), lost = 0;
 
-	if (f->said < first) {
-		lost = first - f->said;
-		f->said = first;
+	if (f->reach.said < first) {
+		lost = first - f->reach.said;
+		f->reach.said = first;
 	}
-	for (; f->said < said; f->said++) {
+	for (; f->reach.said < said; f->reach.said++) {
 		struct note_said saying;
 		struct names names;
 		struct event event;
 
-		if (!notes_saying(f->a, f->said, &saying)) {
+		if (!notes_saying(f->a, f->reach.said, &saying)) {
 			lost++;
 			continue;
 		}
@@ -219,8 +219,8 @@ static void tell_losses(struct follow *f)
 		uint32_t c = f->counter[r];
 		uint64_t lost = notes_lost(f->a, c);
 
-		lose(f, f->policy->rule[r].name, "bans", lost - f->lost[c]);
-		f->lost[c] = lost;
+		lose(f, f->policy->rule[r].name, "bans", lost - f->reach.lost[c]);
+		f->reach.lost[c] = lost;
 	}
 }
 
@@ -400,11 +400,11 @@ int follow_open(struct follow *f, struct attached *a, const struct episode_setti
 	*f = (struct follow){.a = a, .tell = tell, .arg = arg, .last_ns = host_now_ns()};
 	detector_open(&f->detector, by, told, f);
 	f->detector.behind_ns = a->control->resolution_ns;
-	f->noted = notes_noted(a);
-	f->said = notes_said(a);
+	f->reach.noted = notes_noted(a);
+	f->reach.said = notes_said(a);
 	memset(f->full, 0xff, sizeof(f->full));
 	for (uint32_t c = 0; c < PACER_COUNTERS_MAX; c++)
-		f->lost[c] = notes_lost(a, c);
+		f->reach.lost[c] = notes_lost(a, c);
 	f->word = word_of(a);
 	return take_policy(f, copy, serial_of(a, copy), error);
 }
@@ -434,8 +434,45 @@ static uint64_t first_saying_since(const struct follow *f, uint64_t n, uint64_t 
 
 void follow_since(struct follow *f, uint64_t since_ns)
 {
-	f->noted = first_ban_since(f, f->noted, since_ns);
-	f->said = first_saying_since(f, f->said, since_ns);
+	f->reach.noted = first_ban_since(f, f->reach.noted, since_ns);
+	f->reach.said = first_saying_since(f, f->reach.said, since_ns);
+}
+
+static void take_greater(uint64_t *a, uint64_t b)
+{
+	if (*a < b)
+		*a = b;
+}
+
+static struct follow_state *find_state(struct follow_states *s, uint32_t id)
+{
+	for (size_t i = 0; i < FOLLOW_STATES; i++)
+		if (s->at[i].id == id)
+			return &s->at[i];
+	return NULL;
+}
+
+void follow_remember(struct follow_states *s, uint32_t id, const struct follow *f)
+{
+	struct follow_state *at = find_state(s, id);
+
+	if (!at) {
+		at = &s->at[s->n++ % FOLLOW_STATES];
+		*at = (struct follow_state){.id = id};
+	}
+	take_greater(&at->reach.noted, f->reach.noted);
+	take_greater(&at->reach.said, f->reach.said);
+	for (uint32_t c = 0; c < PACER_COUNTERS_MAX; c++)
+		take_greater(&at->reach.lost[c], f->reach.lost[c]);
+}
+
+bool follow_go_on(struct follow *f, struct follow_states *s, uint32_t id)
+{
+	const struct follow_state *at = find_state(s, id);
+
+	if (at)
+		f->reach = at->reach;
+	return at;
 }
 
 void follow_notes(struct follow *f)

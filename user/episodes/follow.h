@@ -24,6 +24,12 @@
 #define FOLLOW_EVERY_NS	 100000000ull
 #define FOLLOW_TABLES_NS 1000000000ull /* tables are looked at as often */
 
+/* What was told of a state's notes. */
+struct follow_reach {
+	uint64_t noted, said;		   /* the numbers of the next */
+	uint64_t lost[PACER_COUNTERS_MAX]; /* by counter: bans that were not noted, as they were */
+};
+
 struct follow {
 	struct detector detector;
 	struct attached *a;
@@ -34,9 +40,8 @@ struct follow {
 	uint64_t serial;
 	uint32_t copy;
 	uint32_t counter[PACER_RULES_MAX];
-	uint64_t noted, said; /* what was told of them */
-	/* By counter, as they were: bans that were not noted, and that found no room. */
-	uint64_t lost[PACER_COUNTERS_MAX], full[PACER_COUNTERS_MAX];
+	struct follow_reach reach;
+	uint64_t full[PACER_COUNTERS_MAX];  /* by counter, as they were: bans that found no room */
 	uint64_t changed_ns;		    /* since a change of policy of which nobody spoke; 0 */
 	uint64_t last_ns, slow_ns, torn_ns; /* of the last round, look at tables, torn sample */
 };
@@ -52,6 +57,25 @@ int follow_open(struct follow *f, struct attached *a, const struct episode_setti
  * another at about that time.
  */
 void follow_since(struct follow *f, uint64_t since_ns);
+/*
+ * The states that somebody follows, or did, by an id that is not 0, and how far each was told: so
+ * that of one that is gone and comes back, be it on another interface, nothing is told twice and
+ * nothing is left out. Of those that are remembered, the first gives way to one too many.
+ */
+#define FOLLOW_STATES 64
+
+struct follow_states {
+	struct follow_state {
+		uint32_t id;
+		struct follow_reach reach;
+	} at[FOLLOW_STATES];
+	size_t n; /* remembered so far */
+};
+
+/* Remembers what f has told of this state, beside what others have. */
+void follow_remember(struct follow_states *states, uint32_t id, const struct follow *f);
+/* After follow_open: tells what was not told yet. False: of this state it is not known. */
+bool follow_go_on(struct follow *f, struct follow_states *states, uint32_t id);
 /* Tells what was noted so far, and no more: before the pacer is let go. */
 void follow_notes(struct follow *f);
 /* One round. 0, or -1 with *error filled. */
