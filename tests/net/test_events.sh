@@ -210,6 +210,25 @@ of_bans()
 	unfollow
 }
 
+# Two states, one in the place of the other: each ban of both is told, or told as lost.
+of_bans_of_two_states()
+{
+	local before
+
+	attacked both "" "ban: 1h"
+	sed -i 's/packets: 10/packets: 0/; s/packets: 0,/gap: 1h,/; s/, window: 60s, slots: 10//' "$work/both.yaml"
+	load both
+	follow
+	traffic_of_many
+	before=$(stats '.rules[0].events.banned')
+	load both --replace
+	traffic_of_many
+	soon 'any(.[]; .event == "back")'
+	soon '([.[] | select(.event == "ban")] | length) + ([.[] | select(.event == "lost" and .what == "bans") | .n] | add)
+		== '"$((before + $(stats '.rules[0].events.banned')))"
+	unfollow
+}
+
 # A ban that grows: the event tells how long each one really is.
 of_bans_that_grow()
 {
@@ -573,6 +592,7 @@ check events-of-what-is-not-known of_what_is_not_known
 check events-of-a-flood of_a_flood
 check events-of-the-ordinary of_the_ordinary
 check events-of-bans of_bans
+check events-of-bans-of-two-states of_bans_of_two_states
 check events-of-bans-that-grow of_bans_that_grow
 check events-of-changes of_changes
 check events-of-sudo of_sudo

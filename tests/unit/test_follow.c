@@ -276,6 +276,33 @@ static void test_noted_before_it_was_found(void **unused)
 	assert_non_null(strstr(told, ";lost: changes 4;"));
 }
 
+/* The losses of a state that is as young as that, too; of an older one it is not known since when
+ * they are. */
+static void test_lost_before_it_was_found(void **unused)
+{
+	(void)unused;
+	notes.lost[1] = 3;
+	follow_close(&follower);
+	open_it(&follower);
+	ban(0);
+	follow_since(&follower, now_ns - 1);
+	follow_notes(&follower);
+	tells("ban of a;lost of a: bans 3;");
+	notes.lost[1] = 5; /* before it is let go */
+	follow_notes(&follower);
+	tells("lost of a: bans 2;");
+	follow_since(&follower, now_ns); /* it banned before */
+	follow_notes(&follower);
+	tells("");
+	notes.noted = 0;
+	notes_say(&pacer, NOTE_CHANGE, "old");
+	open_it(&other);
+	follow_since(&other, now_ns);
+	follow_notes(&other);
+	tells("");
+	follow_close(&other);
+}
+
 /* Of a state that comes back, what was not told yet, whoever of those that follow it told it. */
 static void test_goes_on(void **unused)
 {
@@ -628,6 +655,7 @@ int main(void)
 	    CASE(test_changes),
 	    CASE(test_noted_before_it_was_found),
 	    CASE(test_goes_on),
+	    CASE(test_lost_before_it_was_found),
 	    CASE(test_unspoken),
 	    CASE(test_roll_back),
 	    CASE(test_another_policy_meanwhile),

@@ -436,6 +436,8 @@ void follow_since(struct follow *f, uint64_t since_ns)
 {
 	f->reach.noted = first_ban_since(f, f->reach.noted, since_ns);
 	f->reach.said = first_saying_since(f, f->reach.said, since_ns);
+	if (!f->reach.noted && !f->reach.said) /* all of it is younger */
+		memset(f->reach.lost, 0, sizeof(f->reach.lost));
 }
 
 static void take_greater(uint64_t *a, uint64_t b)
@@ -475,10 +477,16 @@ bool follow_go_on(struct follow *f, struct follow_states *s, uint32_t id)
 	return at;
 }
 
-void follow_notes(struct follow *f)
+static void tell_notes(struct follow *f)
 {
 	tell_sayings(f);
 	tell_bans(f);
+}
+
+void follow_notes(struct follow *f)
+{
+	tell_notes(f);
+	tell_losses(f);
 }
 
 /* A round that comes late has a longer time to look back on, which the detector is told. */
@@ -502,7 +510,7 @@ int follow_round(struct follow *f, struct policy_error *error)
 		result = read_counters(f, counters, error);
 	if (result)
 		return result < 0 ? -1 : 0; /* the next round finds the new policy */
-	follow_notes(f);
+	tell_notes(f);
 	tell_unspoken(f);
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		tell_full(f, r, counters[r].events[PACER_BANS_FULL]);

@@ -54,7 +54,8 @@ int follow_open(struct follow *f, struct attached *a, const struct episode_setti
 		event_tell *tell, void *arg, struct policy_error *error);
 /*
  * What was noted after since_ns, too: of a pacer whose notes begin with it, as it took the place of
- * another at about that time.
+ * another at about that time. Bans that were not noted have no time: they are told of one that has
+ * no older notes.
  */
 void follow_since(struct follow *f, uint64_t since_ns);
 /*
@@ -76,7 +77,7 @@ struct follow_states {
 void follow_remember(struct follow_states *states, uint32_t id, const struct follow *f);
 /* After follow_open: tells what was not told yet. False: of this state it is not known. */
 bool follow_go_on(struct follow *f, struct follow_states *states, uint32_t id);
-/* Tells what was noted so far, and no more: before the pacer is let go. */
+/* Tells what was noted so far and what was not, and no more: before the pacer is let go. */
 void follow_notes(struct follow *f);
 /* One round. 0, or -1 with *error filled. */
 int follow_round(struct follow *f, struct policy_error *error);
