@@ -32,11 +32,17 @@ attacked()
 	END
 }
 
+# nobody_follows: nor one that a test left behind as it failed.
+nobody_follows()
+{
+	[ ! -e "$work/follower" ] || kill "$(cat "$work/follower")" 2>/dev/null || true
+	rm -f "$work/events"
+}
+
 # follow [ARGUMENT...]: $work/events has each event as JSON, from before this returns.
 follow()
 {
-	[ ! -e "$work/follower" ] || kill "$(cat "$work/follower")" 2>/dev/null || true # of a test that failed
-	rm -f "$work/events"
+	nobody_follows
 	background "$SERVER" "$BUILD/xdp-pacer" events s0 --follow --json --quiet 1s "$@" >"$work/events" 2>"$work/said"
 	follower=$pid
 	echo "$pid" >"$work/follower"
@@ -370,6 +376,7 @@ back_with_the_same_state()
 		who=${case%:*}
 		meanwhile=${case#*:}
 		pacer load s0 pacer-ev2 -c "$work/again.yaml" --shared --replace >/dev/null
+		nobody_follows
 		# shellcheck disable=SC2086 # words
 		background "$SERVER" "$BUILD/xdp-pacer" events $who --follow --json >"$work/events" 2>"$work/said"
 		follower=$pid
@@ -403,6 +410,7 @@ of_all()
 	attacked one
 	begins 'events of all, from now on; ctrl-C ends it' all # of which there is none yet
 	load one
+	nobody_follows
 	background "$SERVER" "$BUILD/xdp-pacer" events all --follow --json >"$work/events" 2>"$work/said"
 	follower=$pid
 	echo "$pid" >"$work/follower"
