@@ -107,6 +107,16 @@ left()
 	pacer ban s0 list --json | jq -r --arg key "$1" '[.. | select(.key? == $key) | .left_ns // 0][0]'
 }
 
+# lasts_until KEY SECOND: its ban ends then, of the day's clock, or later, however long this takes to look.
+lasts_until()
+{
+	local now left
+
+	left=$(left "$1")
+	now=$(date +%s)
+	[ $((now + left / 1000000000)) -ge $(($2 - 1)) ]
+}
+
 wide()
 {
 	policy wide <<-TEXT
@@ -195,6 +205,30 @@ two_jails()
 	stopped
 }
 
+# Who is banned again is banned for longer (bantime.increment): fail2ban bans for the base, and then for 5 s more, which
+# is what it does at once. That the other jail banned him is what counts here.
+longer_each_time()
+{
+	local jails=2 begun
+
+	wide
+	configured
+	{
+		jail first 300 "interface=s0"
+		jail again 600 "interface=s0"
+		printf 'bantime.increment = true\nbantime.overalljails = true\nbantime.formula = ban.Time + 5\n'
+	} >"$work/f2b/jail.conf"
+	started
+	refusal first 10.77.0.11 10
+	until_true 10 banned 10.77.0.11 || fail "not banned: $(cat "$work/f2b/log")"
+	begun=$(date +%s)
+	refusal again 10.77.0.11
+	until_true 10 logged 1 '\[again\] Increase Ban 10.77.0.11' || fail "$(cat "$work/f2b/log")"
+	until_true 2 lasts_until 10.77.0.11 $((begun + 605)) || fail "banned for $(left 10.77.0.11) ns"
+	! logged 1 ERROR || fail "$(grep ERROR "$work/f2b/log")"
+	stopped
+}
+
 # Under a rule: what no rule asks for passes.
 under_a_rule()
 {
@@ -233,6 +267,7 @@ net_up
 check bans_and_lifts bans_and_lifts
 check over_a_restart over_a_restart
 check two_jails two_jails
+check longer_each_time longer_each_time
 check under_a_rule under_a_rule
 check several_interfaces several_interfaces
 finish
