@@ -292,6 +292,30 @@ static void test_lifted_twice(void **unused)
 	assert_true(done.done == 1 && done.left_out == 2 && done.which == 0);
 }
 
+/* By an end that is given: what lasts longer stays, and counts as one that was not banned. */
+static void test_lifted_by_its_end(void **unused)
+{
+	struct ban_wish wishes[] = {{.key = "192.0.2.1"}, {.key = "192.0.2.2"}};
+
+	(void)unused;
+	begin_with(POLICY);
+	wishes[0].until_ns = kernel_now_ns + 10 * SECOND;
+	assert_int_equal(bans_add(&pacer, NULL, wishes, 2, &done, &error), 0);
+	wishes[0].until_ns--;
+	wishes[1].until_ns = wishes[0].until_ns;
+	assert_int_equal(bans_lift(&pacer, "", wishes, 2, &done, &error), 0);
+	assert_true(!done.done && done.left_out == 2);
+	assert_int_equal(list(), 2);
+	wishes[0].until_ns++;
+	assert_int_equal(bans_lift(&pacer, "", wishes, 2, &done, &error), 0);
+	assert_true(done.done == 1 && done.left_out == 1 && done.which == 1);
+	assert_int_equal(list(), 1);
+	wishes[0] = (struct ban_wish){.key = "192.0.2.2"}; /* twice: whichever lets it off */
+	assert_int_equal(bans_lift(&pacer, "", wishes, 2, &done, &error), 0);
+	assert_true(done.done == 1 && !done.left_out);
+	assert_int_equal(list(), 0);
+}
+
 /* --- a full table ------------------------------------------------------------------------------
  */
 
@@ -628,6 +652,7 @@ int main(void)
 	    CASE(test_wrong_sources),
 	    CASE(test_lengths),
 	    CASE(test_lifted_twice),
+	    CASE(test_lifted_by_its_end),
 	    CASE(test_full),
 	    CASE(test_moved_with_their_notes),
 	    CASE(test_full_of_held_entries),

@@ -84,8 +84,9 @@ int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, 
 		}
 		n_banned += at == n_banned;
 		snprintf(banned[at].key, sizeof(banned[at].key), "%s", wish[i].key);
-		if (banned[at].until_ns < now_ns + wish[i].for_ns)
-			banned[at].until_ns = now_ns + wish[i].for_ns;
+		assert_int_equal(wish[i].for_ns, 0);
+		if (banned[at].until_ns < wish[i].until_ns)
+			banned[at].until_ns = wish[i].until_ns;
 		done->done++;
 	}
 	return shadow_fails ? policy_fail(error, 0, "its shadow cannot ban") : 0;
@@ -116,7 +117,7 @@ int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish,
 	for (size_t i = 0; i < n; i++) {
 		size_t at = find(wish[i].key);
 
-		if (at == n_banned)
+		if (at == n_banned || banned[at].until_ns > wish[i].until_ns)
 			continue;
 		banned[at] = banned[--n_banned];
 		banned[n_banned].until_ns = 0;
@@ -220,6 +221,51 @@ static void test_what_changes(void **unused)
 	n_banned = 0;
 	assert_int_equal(bring(NO_KEYS, 0), 0);
 	says("");
+}
+
+/* By hand, or by another tool: until then. */
+static void ban_by_hand(const char *key, uint64_t until_ns)
+{
+	size_t at = find(key);
+
+	assert_true(at < n_banned);
+	banned[at].until_ns = until_ns;
+}
+
+/* What others ban for longer is not the bouncer's to lift, and is not counted. */
+static void test_longer_by_another(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+	ban_by_hand("192.0.2.1", 9000 * S);
+	ban_by_hand("192.0.2.3", PACER_NEVER);
+	*said = 0;
+	assert_int_equal(bring(KEYS("192.0.2.3"), 20), 0); /* which ends sooner now */
+	says("eth0: 1 banned, 1 lifted;");
+	assert_int_equal(n_banned, 2);
+	assert_int_equal(banned[find("192.0.2.1")].until_ns, 9000 * S);
+	assert_true(banned[find("192.0.2.3")].until_ns == PACER_NEVER);
+}
+
+/*
+ * A bouncer that begins anew may hear of an end that is sooner by what an answer is under way. So
+ * may one that goes on, each time: the pacer has the first of them.
+ */
+static void test_ends_that_wander(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	place_free(&place);
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 96), 0);
+	has(KEYS("192.0.2.1", "192.0.2.2"), 1100 * S);
+	assert_int_equal(bring(KEYS("192.0.2.2"), 96), 0);
+	has(KEYS("192.0.2.2"), 1100 * S);
+	assert_int_equal(bring(KEYS("192.0.2.2", "192.0.2.3"), 100), 0);
+	assert_int_equal(bring(KEYS("192.0.2.2", "192.0.2.3"), 97), 0);
+	assert_int_equal(bring(KEYS("192.0.2.2", "192.0.2.3"), 94), 0); /* sooner by 6 s in all */
+	assert_int_equal(banned[find("192.0.2.3")].until_ns, 1094 * S);
+	assert_int_equal(bring(NO_KEYS, 0), 0);
+	has(NO_KEYS, 0);
 }
 
 /* A ban that ends between two looks at the clock is none. */
@@ -550,6 +596,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_what_changes),
+	    CASE(test_longer_by_another),
+	    CASE(test_ends_that_wander),
 	    CASE(test_ended_meanwhile),
 	    CASE(test_no_room),
 	    CASE(test_what_it_lacks),

@@ -354,6 +354,20 @@ static int order_of(const struct ban_pieces *a, size_t i, const struct ban_piece
 	return k == b->n ? -1 : compare_prefix(&a->at[i].prefix, &b->at[k].prefix);
 }
 
+void decisions_settle(const struct ban_pieces *was, struct ban_pieces *is, uint64_t slack_ns)
+{
+	for (size_t i = 0, k = 0; i < was->n && k < is->n;) {
+		int order = order_of(was, i, is, k);
+		uint64_t end_ns = was->at[i].until_ns;
+
+		if (!order && is->at[k].until_ns <= end_ns + slack_ns &&
+		    end_ns <= is->at[k].until_ns + slack_ns)
+			is->at[k].until_ns = end_ns;
+		i += order <= 0;
+		k += order >= 0;
+	}
+}
+
 static void one_change(const struct ban_piece *was, const struct ban_piece *is, uint64_t now_ns,
 		       uint64_t slack_ns, struct ban_pieces *lift, struct ban_pieces *add)
 {

@@ -66,6 +66,12 @@ struct ban_pieces {
 int decisions_bans(const struct decisions *d, uint64_t now_ns, struct ban_pieces *bans);
 
 /*
+ * Gives those of `is` the end that they have in `was`, where both differ by slack_ns or less: they
+ * were told as what was left of them. So small differences do not add up.
+ */
+void decisions_settle(const struct ban_pieces *was, struct ban_pieces *is, uint64_t slack_ns);
+
+/*
  * What makes `was` into `is` at now_ns: bans to be lifted, and then others to be made. Ends that
  * differ by slack_ns or less count as the same: they were told as what was left of them, and by
  * whom is not known when. 0, or -1: no memory.

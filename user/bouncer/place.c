@@ -36,7 +36,9 @@ static void free_wishes(struct wishes *w)
 	*w = (struct wishes){0};
 }
 
-static int make_wishes(const struct ban_pieces *pieces, uint64_t now_ns, struct wishes *w)
+/* Each has the end of its piece, or one that is later by as much. */
+static int make_wishes(const struct ban_pieces *pieces, uint64_t now_ns, uint64_t later_ns,
+		       struct wishes *w)
 {
 	*w = (struct wishes){calloc(pieces->n + 1, sizeof(*w->wish)),
 			     calloc(pieces->n + 1, sizeof(*w->key)),
@@ -51,8 +53,8 @@ static int make_wishes(const struct ban_pieces *pieces, uint64_t now_ns, struct 
 		if (piece->until_ns <= now_ns)
 			continue;
 		units_prefix_text(&piece->prefix, w->key[w->n], KEY_TEXT);
-		w->wish[w->n] = (struct ban_wish){w->key[w->n], piece->until_ns - now_ns,
-						  piece->prefix.len, &w->left_out[i]};
+		w->wish[w->n] = (struct ban_wish){w->key[w->n], 0, piece->prefix.len,
+						  &w->left_out[i], piece->until_ns + later_ns};
 		w->n++;
 	}
 	return 0;
@@ -177,13 +179,14 @@ static int add_lifts(const struct place *place, const struct ban_pieces *is, uin
 	return 0;
 }
 
+/* What lasts longer is somebody else's, and stays. */
 static int lift(struct attached *a, const struct ban_pieces *pieces, uint64_t now_ns,
 		struct bans_done *done, struct policy_error *error)
 {
 	struct wishes w;
 	int result;
 
-	if (make_wishes(pieces, now_ns, &w))
+	if (make_wishes(pieces, now_ns, SLACK_NS, &w))
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	result = w.n ? bans_lift(a, "", w.wish, w.n, done, error) : 0;
 	free_wishes(&w);
@@ -201,7 +204,7 @@ static int tell_changes(struct attached *a, struct place *place, const struct ba
 
 	if (lift(a, lifts, now_ns, &lifted, error))
 		return -1;
-	if (make_wishes(add, now_ns, &w))
+	if (make_wishes(add, now_ns, 0, &w))
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	if (ban(a, place, &w, &banned, error)) {
 		free_wishes(&w);
@@ -254,6 +257,7 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 	place->again |= place->room && (place->room != room || place->begun != bans_begun(a));
 	place->room = room;
 	place->begun = bans_begun(a);
+	decisions_settle(&place->has, is, SLACK_NS);
 	if (decisions_change(&place->has, is, now_ns, SLACK_NS, &lifts, &add)) {
 		free_pieces(is);
 		return policy_fail(error, 0, "%s: no memory", a->ifname);

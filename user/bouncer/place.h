@@ -11,7 +11,9 @@
  * Error: where memory or the pacer fails, it may have a part. What it may have is remembered, so
  * that what is no longer decided is lifted all the same. So is what was left out of a trial's
  * table: the one before, which has it, may come back. A ban's end is its decision's, less or
- * more 5 s, since an answer is as old as it was under way.
+ * more 5 s, since an answer is as old as it was under way. A source's ban that ends later than that
+ * is somebody else's: it is not lifted. One that ends sooner was lost in the decision's, and goes
+ * with it.
  *
  * Memory: 32 bytes a ban, and as much again for each while it is told.
  */

@@ -43,7 +43,7 @@ static int add_wish(void *to, const char *key, uint64_t for_ns, int line)
 	copy = strdup(key);
 	if (!copy)
 		return gave_up("ban", "no memory");
-	w->wish[w->n++] = (struct ban_wish){copy, for_ns, line, NULL};
+	w->wish[w->n++] = (struct ban_wish){copy, for_ns, line, NULL, 0};
 	return EXIT_DONE;
 }
 

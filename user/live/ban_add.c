@@ -231,7 +231,9 @@ bool ban_enter(struct attached *a, uint32_t copy, const struct pacer_ban_key *ke
 static bool enter_all(struct attached *a, const struct ban_tables *t, const char *rule,
 		      const struct ban_wish *wish)
 {
-	uint64_t until_ns = wish->for_ns ? host_now_ns() + wish->for_ns : PACER_NEVER;
+	uint64_t until_ns = wish->until_ns ? wish->until_ns
+			    : wish->for_ns ? host_now_ns() + wish->for_ns
+					   : PACER_NEVER;
 	bool entered = true;
 
 	for (uint32_t i = 0; i < t->n; i++) {

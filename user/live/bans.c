@@ -143,6 +143,7 @@ void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *)
 struct wanted {
 	char *key;
 	size_t which;
+	uint64_t until_ns; /* it is for what ends by then; PACER_NEVER: for any */
 	bool found;
 };
 
@@ -174,7 +175,9 @@ static struct wanted *sort_wishes(const struct ban_wish *wish, size_t n)
 	struct wanted *wanted = calloc(n + 1, sizeof(*wanted));
 
 	for (size_t i = 0; wanted && i < n; i++) {
-		wanted[i] = (struct wanted){canonical(wish[i].key), i, false};
+		wanted[i] =
+		    (struct wanted){canonical(wish[i].key), i,
+				    wish[i].until_ns ? wish[i].until_ns : PACER_NEVER, false};
 		if (!wanted[i].key) {
 			free_wanted(wanted, n);
 			return NULL;
@@ -195,6 +198,15 @@ static struct wanted *find_wanted(struct wanted *wanted, size_t n, char *key)
 	return at;
 }
 
+/* The first of a key, if it or another of that key is for a ban with this end; else NULL. */
+static struct wanted *find_for(struct wanted *first, const struct wanted *end, uint64_t until_ns)
+{
+	for (struct wanted *at = first; at && at < end && !by_key(at, first); at++)
+		if (until_ns <= at->until_ns)
+			return first;
+	return NULL;
+}
+
 /* Returns how many bans were lifted. wanted NULL: all are. */
 static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 			 const struct policy *policy, const char *rule, struct wanted *wanted,
@@ -213,7 +225,8 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 			continue;
 		describe(&copy, p, policy, now_ns, &ban);
 		if (wanted)
-			at = find_wanted(wanted, n, ban.key);
+			at = find_for(find_wanted(wanted, n, ban.key), wanted + n,
+				      copy.ban_until_ns);
 		if ((rule && strcmp(rule, ban.rule)) || (wanted && !at))
 			continue;
 		key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};

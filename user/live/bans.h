@@ -43,12 +43,14 @@ void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *)
 /* The text of a key that a ban or a note of one has: pacer_line.ban_key_id and its words. */
 void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char *buf, size_t size);
 
-/* A key that is to be banned or let off. */
+/* A key that is to be banned or let off. Times are host_now_ns's. */
 struct ban_wish {
 	const char *key; /* as bans_each writes it */
-	uint64_t for_ns; /* 0: until it is lifted */
+	uint64_t for_ns; /* 0: until it is lifted, if it has no until_ns */
 	int line;	 /* for who wishes: where it was read */
 	bool *left_out;	 /* true afterwards where there was no room to ban it; NULL: nobody asks */
+	/* The end of its ban, in place of for_ns; lifted is only what ends by then. 0: none. */
+	uint64_t until_ns;
 };
 
 struct bans_done {
@@ -72,7 +74,9 @@ int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, 
 
 /*
  * Lift the bans of every key of n, under the rule or, with NULL, whatever the rule; with a wish of
- * NULL, of all keys. 0, or -1 with *error filled: then those of other tools may run on.
+ * NULL, of all keys. Of the table of bans, what ends after its wish's until_ns stays, as somebody
+ * else made it; what other tools wrote is not asked for its end. 0, or -1 with *error filled: then
+ * those of other tools may run on.
  */
 int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	      struct bans_done *done, struct policy_error *error);
