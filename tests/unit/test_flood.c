@@ -74,6 +74,38 @@ static int compiled(const char *text, struct pacer_policy *bin, struct plan *pla
 	return result;
 }
 
+static double lines_of(int packets)
+{
+	static const char format[] =
+	    "rules: [{name: a, limits: [{key: src, packets: %d, window: 1s}]}]";
+	static struct pacer_policy bin;
+	struct policy_error error = {0};
+	struct plan plan;
+	char text[128];
+
+	snprintf(text, sizeof(text), format, packets);
+	assert_int_equal(compiled(text, &bin, &plan, NULL, &error), 0);
+	return (double)flood_lines(&bin.rule[0].limiter[0], PPS * 100ull);
+}
+
+/*
+ * A limit of a few packets more asks for a little less state. Of many packets the chance is that of
+ * a curve instead of a sum: a step there would take memory for nothing, or give a user's greater
+ * limit too little of it, and let its newcomers be dropped in a flood.
+ */
+static void test_no_step(void **unused)
+{
+	double was = lines_of(300), now;
+
+	(void)unused;
+	for (int packets = 306; packets < 3000; packets += 6, was = now) {
+		now = lines_of(packets);
+		assert_true(now > 1000);
+		if (now > was || now < was * 0.96)
+			fail_msg("packets: %d: %.0f lines, after %.0f", packets, now, was);
+	}
+}
+
 /* Each limit that says nothing of its entries withstands it, and none has less than usual. */
 static void test_sized(void **unused)
 {
@@ -232,6 +264,7 @@ int main(void)
 	    cmocka_unit_test(test_newcomers),	     cmocka_unit_test(test_sized),
 	    cmocka_unit_test(test_asks_for_nothing), cmocka_unit_test(test_too_much),
 	    cmocka_unit_test(test_change),	     cmocka_unit_test(test_foretold),
+	    cmocka_unit_test(test_no_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

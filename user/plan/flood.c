@@ -3,8 +3,12 @@
 
 #include <math.h>
 
-#define EXACT_UPTO 1000 /* beyond, a Poisson variable is as good as normal */
-#define STEPS	   64	/* of a bisection */
+/*
+ * Beyond, a Poisson variable is as good as normal. Not much beyond, exp(-mean) is too small for a
+ * double: a sum of such terms is nothing, whatever the mean.
+ */
+#define EXACT_UPTO 700
+#define STEPS	   64 /* of a bisection */
 #define PPS_MOST   1e12
 
 double flood_solve(double (*of)(double x, const void *arg), const void *arg, double high,
