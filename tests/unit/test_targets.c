@@ -161,6 +161,24 @@ static void test_interfaces_of_a_copy(void **unused)
 	assert_int_equal(leases, PACER_POOLS_MAX);
 }
 
+/* Else what is over one rule's limits would leave by the target of another rule's pool. */
+static void test_the_second_pools_own_place(void **unused)
+{
+	struct plan *plan = plan_of(PACER_TARGET_INTERFACE, "eth1", 0);
+
+	(void)unused;
+	plan->pool[1] = plan->pool[0];
+	plan->n_pools = 2;
+	device[pacer_target_index(1, 1, 0)] = 3; /* an older policy's */
+	device[pacer_target_index(1, 1, 1)] = 4;
+	assert_int_equal(targets_put(&maps, 1, plan, &error), 0);
+	for (uint32_t i = 0; i < PLACES; i++)
+		assert_int_equal(device[i], i == pacer_target_index(1, 0, 0) ||
+						    i == pacer_target_index(1, 1, 0)
+						? INDEX
+						: 0);
+}
+
 /* The queue of a CPU that has one goes on: to write it anew would lose what waits there. */
 static void test_a_cpu_keeps_its_queue(void **unused)
 {
@@ -252,9 +270,9 @@ static void test_leases_of_unknown_cpus(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_interfaces_of_a_copy),   CASE(test_a_cpu_keeps_its_queue),
-	    CASE(test_one_that_cannot_be_had), CASE(test_one_by_another_name),
-	    CASE(test_leases_of_unknown_cpus),
+	    CASE(test_interfaces_of_a_copy),  CASE(test_the_second_pools_own_place),
+	    CASE(test_a_cpu_keeps_its_queue), CASE(test_one_that_cannot_be_had),
+	    CASE(test_one_by_another_name),   CASE(test_leases_of_unknown_cpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
