@@ -807,6 +807,41 @@ static void test_damaged_list(void **unused)
 	set_list_free(&list);
 }
 
+/*
+ * Bytes that no list is packed to: of no family, of no value, with a length, a value or a number
+ * that is too large, or bits of an IPv6 address in one of IPv4. Who restores a damaged state is
+ * told so, and does not get a set of other prefixes than were saved.
+ */
+static void test_damaged_entries(void **unused)
+{
+	static const struct {
+		uint8_t byte[5];
+		size_t n;
+	} rows[] = {
+	    {{0}, 1},
+	    {{1, 0x40}, 2},
+	    {{2, 1}, 2},
+	    {{3, 0x40, 0}, 3},
+	    {{3, 0x42, 1}, 3},
+	    {{3, 0x83, 0x02, 1}, 4},
+	    {{3, 0x40, 0xff, 0xff, 0x7f}, 5},
+	};
+	static const uint8_t whole[] = {3, 0x40, 1}; /* 0.0.0.0/32, of the first value */
+
+	(void)unused;
+	list = (struct set_list){0};
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		errno = 0;
+		if (set_unpack(rows[i].byte, rows[i].n, &list) != -1 || errno != EBADMSG || list.n)
+			fail_msg("row %zu: %s, %zu prefixes", i, strerror(errno), (size_t)list.n);
+	}
+	assert_int_equal(set_unpack(whole, sizeof(whole), &list), 0);
+	assert_int_equal(list.n, 1);
+	assert_true(list.entry[0].family == 4 && list.entry[0].len == 32 &&
+		    list.entry[0].value == 1);
+	set_list_free(&list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -817,8 +852,8 @@ int main(void)
 	    cmocka_unit_test(test_packing),	   cmocka_unit_test(test_bounds),
 	    cmocka_unit_test(test_words),	   cmocka_unit_test(test_words_that_are_none),
 	    cmocka_unit_test(test_damaged_texts),  cmocka_unit_test(test_damaged_list),
-	    cmocka_unit_test(test_damaged_hand),   cmocka_unit_test(test_no_such_value),
-	    cmocka_unit_test(test_a_pipe),
+	    cmocka_unit_test(test_damaged_hand),   cmocka_unit_test(test_damaged_entries),
+	    cmocka_unit_test(test_no_such_value),  cmocka_unit_test(test_a_pipe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
