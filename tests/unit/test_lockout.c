@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Whom a policy would lock out: what is warned of, in which order, and what is not. */
+#include "oracle.h"
+
+#include "inspect/lockout.h"
+#include "plan/compile.h"
+
+#define SET   "sets: [{name: s, of: [203.0.113.9, \"2001:db8::9\"]}]\n"
+#define UDP   "  - {name: u, match: {proto: udp}, verdict: drop}\n"
+#define RULES "rules:\n"
+
+enum { DISCOVERY = 1, SSH4 = 2, SSH6 = 4 };
+
+static const char *const begins[] = {
+    "neighbour discovery (icmpv6) is dropped: ",
+    "SSH over IPv4 is dropped, and nobody is on the allow-list: ",
+    "SSH over IPv6 is dropped, and nobody is on the allow-list: ",
+};
+
+/* Which are said; each once, in their order. */
+static unsigned int warned_of(const char *text)
+{
+	const struct compile_host host = {1 << 20, 1, 2};
+	struct policy_error error = {0};
+	static struct pacer_policy bin;
+	static struct plan plan;
+	struct policy *policy = policy_parse(text, strlen(text), &error);
+	unsigned int said = 0;
+	const char *warning;
+
+	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error))
+		fail_msg("policy:%d: %s\n%s", error.line, error.text, text);
+	for (size_t i = 0; (warning = lockout_warning(policy, &bin, i)); i++) {
+		size_t w = 0;
+
+		while (w < ARRAY(begins) && strncmp(warning, begins[w], strlen(begins[w])) != 0)
+			w++;
+		if (w == ARRAY(begins) || said >> w)
+			fail_msg("not now: %s\n%s", warning, text);
+		said |= 1u << w;
+	}
+	policy_free(policy);
+	return said;
+}
+
+static const struct {
+	const char *policy;
+	unsigned int said;
+} rows[] = {
+    {"else: drop\n" RULES UDP, DISCOVERY | SSH4 | SSH6},
+    {"else: pass\n" RULES UDP, 0},
+    /* who is on the list comes in, but nobody's neighbours are on it */
+    {"else: drop\nallow: [192.0.2.1]\n" RULES UDP, DISCOVERY},
+    {"else: drop\nallow: [\"@s\"]\n" SET RULES UDP, DISCOVERY},
+    {"else: drop\nmode: monitor\n" RULES UDP, 0},
+    {"else: drop\n" RULES UDP "  - {name: n, match: {proto: icmpv6}, verdict: pass}\n",
+     SSH4 | SSH6},
+    {"else: drop\n" RULES UDP "  - {name: n, match: {proto: tcp}, verdict: pass}\n", DISCOVERY},
+    {"else: pass\n" RULES UDP "  - {name: t, match: {proto: tcp, dport: 22}, verdict: drop}\n",
+     SSH4 | SSH6},
+    {"else: pass\nallow: [192.0.2.1]\n" RULES
+     "  - {name: t, match: {proto: tcp, dport: 22}, verdict: drop}\n",
+     0},
+    /* limits are no verdict: the first packet passes */
+    {"else: drop\n" RULES "  - {name: t, limits: [{key: src, packets: 1, window: 1h}]}\n", 0},
+    /* the packets that are tried are in no set, and of no flow: others might come in, but not you
+     */
+    {"else: drop\n" SET RULES
+     "  - {name: t, match: {proto: tcp, dport: 22, src: \"@s\"}, verdict: pass}\n",
+     DISCOVERY | SSH4 | SSH6},
+    {"else: pass\n" SET RULES
+     "  - {name: t, match: {proto: tcp, dport: 22, src: \"!@s\"}, verdict: drop}\n",
+     SSH4 | SSH6},
+};
+
+/* Else a user who loads a policy from afar learns that it has locked him out when he no longer can.
+ */
+static void test_what_is_warned_of(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		unsigned int said = warned_of(rows[i].policy);
+
+		if (said != rows[i].said)
+			fail_msg("%x, not %x:\n%s", said, rows[i].said, rows[i].policy);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_what_is_warned_of),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
