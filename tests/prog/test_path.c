@@ -926,9 +926,31 @@ static void banned_by_tool(const char *policy, int family, const uint8_t *net, u
 	prog.control->tools = 0;
 }
 
+/* A single address, which most tools ban: it is asked for in its whole length. */
+static void host_by_tool(int family, const uint8_t *host, uint32_t len, const struct recipe *r)
+{
+	struct recipe neighbour = *r;
+
+	neighbour.saddr[family == 4 ? 0 : 3] ^= 1;
+	prog.control->tools = 1;
+	prog_policy(&prog, ONE("src/32,128"));
+	by_tool(family, host, len, 0);
+	judged("a host that is banned", r, XDP_DROP, PASS, PACER_DENY_BAN);
+	judged("its neighbour", &neighbour, XDP_PASS, 1, PACER_ADMIT);
+	allow(0, family, host, len, 0, 1);
+	judged("banned and allowed", r, XDP_PASS, PASS, PACER_ALLOWED);
+	judged("its neighbour, who is not", &neighbour, XDP_DROP, 1, PACER_DENY_WINDOW);
+	allow(0, family, host, len, 0, 0);
+	not_by_tool(family, host, len);
+	judged("not banned", r, XDP_PASS, 1, PACER_ADMIT);
+	prog.control->tools = 0;
+}
+
 /* Whom other tools ban: whatever the policy asks of a packet. */
 static void test_tools(void **unused)
 {
+	static const uint8_t host4[] = {192, 0, 2, 1};
+	static const uint8_t host6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3};
 	static const uint8_t net4[] = {192, 0, 2, 0};
 	static const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0, 0, 1};
 	const char *coarse = "clock: coarse\nrules:\n  - name: one\n    limits: [{key: src, "
@@ -941,6 +963,8 @@ static void test_tools(void **unused)
 	banned_by_tool(ONE("src"), 6, net6, 64, &udp6, &udp4);
 	banned_by_tool(coarse, 4, net4, 24, &udp4, &udp6);
 	banned_by_tool(more, 4, net4, 24, &udp4, &udp6);
+	host_by_tool(4, host4, 32, &udp4);
+	host_by_tool(6, host6, 128, &udp6);
 	prog_policy(&prog, ONE("src"));
 }
 
@@ -1248,6 +1272,69 @@ static void test_every_event(void **unused)
 	}
 }
 
+/* ---- the second pool ---- */
+
+/* Verdict, counter and event alone: the counter is that of any rule, or of none. */
+static void expect_sent(const char *what, const struct recipe *r, uint32_t verdict,
+			uint32_t counter, uint32_t event)
+{
+	static struct frame f;
+	struct prog_judged judged;
+
+	frame_build(&f, r);
+	judged = prog_judged(&prog, f.b, f.n);
+	if (judged.verdict != verdict || judged.counter != counter ||
+	    pacer_outcome_event(judged.outcome) != event)
+		fail_msg("%s: verdict %u, counter %u, event %u; not %u, %u, %u", what,
+			 judged.verdict, judged.counter, pacer_outcome_event(judged.outcome),
+			 verdict, counter, event);
+}
+
+/*
+ * Two rules with a pool each: what is over the second's limits goes to the second pool's target, by
+ * its uses and in its turn, as does what is under no rule and is said to go there. Else a user's
+ * packets would go to whomever the first pool names, or would be dropped because that one is spent.
+ */
+static void second_pool(const char *over_first, uint32_t event_first)
+{
+	uint32_t p = pacer_target_index(0, 0, 0), q = pacer_target_index(0, 1, 0), lo = 1;
+	struct recipe tcp = udp4, other = udp4;
+	char policy[600];
+
+	tcp.proto = 6;
+	other.proto = 47;
+	snprintf(policy, sizeof(policy),
+		 "else: pool q\nrules:\n"
+		 "  - name: a\n    match: {proto: udp}\n    over: %s\n"
+		 "    limits: [{key: src, packets: 1, window: 1h}]\n"
+		 "  - name: b\n    match: {proto: tcp}\n    over: pool q\n"
+		 "    limits: [{key: src, packets: 1, window: 1h}]\n"
+		 "pools:\n  - {name: p, targets: [t1], each: 900, cooldown: 1h, "
+		 "max_cooldown: 2h, threshold: 9}\n"
+		 "  - {name: q, targets: [lo], each: 2, cooldown: 1h, max_cooldown: 2h, "
+		 "threshold: 1}\n",
+		 over_first);
+	prog_policy(&prog, policy);
+	(void)bpf_map_delete_elem(prog.devices_fd, &p);
+	assert_int_equal(bpf_map_update_elem(prog.devices_fd, &q, &lo, BPF_ANY), 0);
+	expect_sent("first", &udp4, XDP_PASS, 1, PACER_EVENT_COUNT);
+	expect_sent("over the first", &udp4, XDP_DROP, 1, event_first);
+	expect_sent("second", &tcp, XDP_PASS, 2, PACER_EVENT_COUNT);
+	expect_sent("over the second", &tcp, XDP_REDIRECT, 2, PACER_REDIRECTED);
+	expect_sent("over the first again", &udp4, XDP_DROP, 1, event_first);
+	expect_sent("under no rule", &other, XDP_REDIRECT, PASS, PACER_REDIRECTED);
+	expect_sent("over the second, spent", &tcp, XDP_DROP, 2, PACER_POOL_SPENT);
+	expect_sent("under no rule, spent", &other, XDP_DROP, PASS, PACER_POOL_SPENT);
+	assert_int_equal(bpf_map_delete_elem(prog.devices_fd, &q), 0);
+}
+
+static void test_second_pool(void **unused)
+{
+	(void)unused;
+	second_pool("pool p", PACER_TARGET_GONE);
+	second_pool("drop", PACER_EVENT_COUNT);
+}
+
 /* ---- what is done with a denied packet ---- */
 
 static void test_monitor_and_over(void **unused)
@@ -1439,6 +1526,44 @@ static void test_copy_in_force(void **unused)
 	prog.control->in_force = 0;
 }
 
+/*
+ * Which bits of the words of secrets drawn by the object have been 1: each may be, and no two words
+ * are the same. Who knew some of the bits would need fewer tries to find sources that meet in one
+ * place of the table, and deny each other.
+ */
+static void assert_drawn_widely(void)
+{
+	static const struct {
+		uint32_t from, to;
+	} parts[] = {{0, 20}, {20, 40}, {40, 60}, {60, 64}};
+	enum { LOADS = 3, WORDS = LOADS * (int)PACER_SECRETS };
+	uint64_t word[WORDS], any = 0;
+	static struct frame f;
+	int n, i, k;
+
+	frame_build(&f, &udp4);
+	for (n = 0; n < LOADS; n++) {
+		struct pacer_bpf *skel = pacer_bpf__open_and_load();
+		struct prog as_built;
+
+		assert_non_null(skel);
+		prog_open(&as_built, skel->obj);
+		(void)prog_judged(&as_built, f.b, f.n);
+		for (i = 0; i < (int)PACER_SECRETS; i++)
+			word[n * (int)PACER_SECRETS + i] = as_built.control->secret[0][i];
+		pacer_bpf__destroy(skel);
+	}
+	for (i = 0; i < WORDS; i++) {
+		any |= word[i];
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(word[i], word[k]);
+	}
+	for (i = 0; i < (int)ARRAY(parts); i++)
+		if (!(any << (64 - parts[i].to) >> (64 - parts[i].to) >> parts[i].from))
+			fail_msg("no bit of %u to %u was ever drawn", parts[i].from,
+				 parts[i].to - 1);
+}
+
 /* Loaded as it is: the built-in policy, and a secret of its own drawing. */
 static void test_no_tool(void **unused)
 {
@@ -1464,6 +1589,7 @@ static void test_no_tool(void **unused)
 	for (i = 0; i < (int)PACER_SECRETS; i++)
 		assert_int_not_equal(as_built.control->secret[0][i], 0);
 	pacer_bpf__destroy(skel);
+	assert_drawn_widely();
 }
 
 static int setup(void **state)
@@ -1497,6 +1623,7 @@ int main(void)
 	    cmocka_unit_test(test_tools),
 	    cmocka_unit_test(test_ban_that_grows),
 	    cmocka_unit_test(test_every_event),
+	    cmocka_unit_test(test_second_pool),
 	    cmocka_unit_test(test_monitor_and_over),
 	    cmocka_unit_test(test_first_rule),
 	    cmocka_unit_test(test_denial_charges_no_other),
