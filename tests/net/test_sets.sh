@@ -33,14 +33,16 @@ strict()
 
 in_and_not_in()
 {
-	set_of drop.txt 10.77.0.11-10.77.0.12 "# a comment" fd77::11 fd77::12
+	set_of drop.txt 10.77.0.11-10.77.0.12 "# a comment" 10.77.0.15 fd77::11 fd77::12
 	strict in 'src: "@drop"'
 	load in
 	arrive "1 1 20 20 1" n=20 n=20,from=fd77::11 n=20,from=10.77.0.13 n=20,from=fd77::13 \
 		n=20,from=10.77.0.12
 	strict not 'src: ["@drop", "!@office"]'
 	apply not
-	arrive "20 20 20" n=20,from=10.77.0.12 n=20,from=fd77::12 n=20,from=10.77.0.13
+	# Each set is asked for by its own number: else who excepts an office from a list has all of the list let through.
+	arrive "20 20 20 1" n=20,from=10.77.0.12 n=20,from=fd77::12 n=20,from=10.77.0.13 n=20,from=10.77.0.15
+	equal "$(stats '[.sets[] | "\(.name) \(.packets)"] | join(", ")')" "drop 120, office 40" "packets of each set"
 	strict dst 'dst: "@drop"'
 	set_of drop.txt 10.77.0.1 fd77::1
 	apply dst
