@@ -20,7 +20,8 @@ struct entry {
 
 static struct entry tries[2][8];
 static size_t n[2];
-static bool vanishing, stuck, refilled; /* what befalls the entries */
+static bool vanishing, stuck, refilled, restless; /* what befalls the entries */
+static uint32_t lookups, deleted_at; /* by its tool, after this look at it, from 1; 0: none is */
 static uint32_t deletes;
 static struct pacer_control control = {.tools = 1};
 static const struct attached pacer = {
@@ -39,18 +40,29 @@ static bool call_fails(void)
 	return ++calls == fails_at;
 }
 
+/* As the kernel compares: the bits behind the prefix are no part of it. */
+static bool same_prefix(const struct pacer_tools6 *a, const void *key)
+{
+	const struct pacer_tools6 *b = key;
+	uint32_t bytes = a->prefixlen / 8, bits = a->prefixlen % 8;
+
+	return a->prefixlen == b->prefixlen && !memcmp(a->addr, b->addr, bytes) &&
+	       (!bits || a->addr[bytes] >> (8 - bits) == b->addr[bytes] >> (8 - bits));
+}
+
 static size_t place_of(int fd, const void *key)
 {
 	size_t i = 0;
 
-	while (i < n[fd] && memcmp(&tries[fd][i].key, key, fd ? 20 : 8) != 0)
+	while (i < n[fd] && !same_prefix(&tries[fd][i].key, key))
 		i++;
 	return i;
 }
 
+/* After a key that is there no more, it begins anew. */
 int bpf_map_get_next_key(int fd, const void *key, void *next)
 {
-	size_t i = key ? place_of(fd, key) + 1 : 0;
+	size_t i = !key || restless || place_of(fd, key) == n[fd] ? 0 : place_of(fd, key) + 1;
 
 	if (call_fails())
 		return -ENOMEM;
@@ -71,6 +83,8 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 	if (i == n[fd] || vanishing)
 		return -ENOENT;
 	*(struct pacer_tools_value *)value = (struct pacer_tools_value){tries[fd][i].until_ns};
+	if (++lookups == deleted_at)
+		tries[fd][i] = tries[fd][--n[fd]];
 	return 0;
 }
 
@@ -107,7 +121,8 @@ static int begin(void **unused)
 	(void)unused;
 	n[0] = n[1] = deletes = 0;
 	calls = fails_at = 0;
-	vanishing = stuck = refilled = false;
+	vanishing = stuck = refilled = restless = false;
+	lookups = deleted_at = 0;
 	control.tools = 1;
 	put("192.0.2.0/24", 0);
 	put("192.0.2.7", 101 * S);
@@ -118,11 +133,14 @@ static int begin(void **unused)
 }
 
 static uint32_t told;
+static struct prefix told_of[8];
 
 static void note(const struct tool_ban *ban, uint64_t now_ns, void *arg)
 {
 	(void)arg;
 	assert_true(ban->until_ns > now_ns);
+	if (told < 8)
+		told_of[told] = ban->prefix;
 	told++;
 }
 
@@ -206,6 +224,54 @@ static void test_lifting_ends(void **unused)
 	assert_int_equal(lifted(NULL), 2 * PACER_TOOLS_ENTRIES);
 }
 
+/* Each once, and in order, also where reading begins anew behind one that was just deleted. */
+static void test_each_once(void **unused)
+{
+	static const char *const expected[] = {"192.0.2.0/24", "192.0.2.0/25", "192.0.2.7/32",
+					       "2001:db8::/32"};
+
+	for (uint32_t at = 0; at <= 4; at++) {
+		begin(unused);
+		deleted_at = at;
+		assert_int_equal(running(), ARRAY(expected));
+		for (size_t i = 0; i < ARRAY(expected); i++) {
+			struct prefix prefix;
+
+			assert_int_equal(units_prefix(expected[i], &prefix), 0);
+			assert_memory_equal(&told_of[i], &prefix, sizeof(prefix));
+		}
+	}
+}
+
+/* Reading ends, however fast a tool deletes and bans anew. */
+static void test_reading_ends(void **unused)
+{
+	(void)unused;
+	restless = true;
+	assert_int_equal(running(), 2);
+	assert_false(denied("198.51.100.1", 100 * S, 32));
+}
+
+/* What a tool writes may have bits behind its prefix: the ban's key has none, and is lifted by it.
+ */
+static void test_host_bits(void **unused)
+{
+	struct prefix eight;
+
+	(void)unused;
+	n[0] = n[1] = 0;
+	put("10.77.0.13", 0);
+	tries[0][0].key.prefixlen = 8;
+	put("2001:db8::1", 0);
+	tries[1][0].key.prefixlen = 33;
+	assert_int_equal(running(), 2);
+	assert_int_equal(units_prefix("10.0.0.0/8", &eight), 0);
+	assert_memory_equal(&told_of[0], &eight, sizeof(eight));
+	assert_int_equal(lifted(&eight), 1);
+	assert_int_equal(lifted(NULL), 1);
+	assert_true(!n[0] && !n[1]);
+}
+
 enum asked { EACH, FIND, LIFT_ONE, LIFT_ALL, ASKED };
 
 static int ask(enum asked which, size_t *done)
@@ -258,6 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_which_run),    CASE(test_which_denies),	     CASE(test_lifting),
+	    CASE(test_each_once),    CASE(test_reading_ends),	     CASE(test_host_bits),
 	    CASE(test_lifting_ends), CASE(test_what_cannot_be_read),
 	};
 

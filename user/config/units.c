@@ -257,8 +257,7 @@ int units_bytes_rate(const char *text, uint64_t *per_second)
 	return read_before(text, "/s", units_bytes, per_second);
 }
 
-/* Clear the bits of the address behind the prefix; 1 if there were any. */
-static int clear_host(struct prefix *prefix)
+int units_prefix_clear(struct prefix *prefix)
 {
 	unsigned int bit, bits = prefix->family == 4 ? 32 : 128;
 	int found = 0;
@@ -304,7 +303,7 @@ int units_prefix(const char *text, struct prefix *prefix)
 {
 	struct prefix read;
 
-	if (read_prefix(text, &read) || clear_host(&read))
+	if (read_prefix(text, &read) || units_prefix_clear(&read))
 		return -1;
 	*prefix = read;
 	return 0;
@@ -316,7 +315,7 @@ int units_prefix_masked(const char *text, struct prefix *prefix)
 
 	if (read_prefix(text, &read))
 		return -1;
-	clear_host(&read);
+	units_prefix_clear(&read);
 	*prefix = read;
 	return 0;
 }

@@ -47,6 +47,8 @@ int units_rate(const char *text, uint64_t *per_second);
 int units_prefix(const char *text, struct prefix *prefix);
 /* The same, but host bits are cleared: what the writer of a wrong prefix may have meant. */
 int units_prefix_masked(const char *text, struct prefix *prefix);
+/* Clears the host bits; 1 if there were any. */
+int units_prefix_clear(struct prefix *prefix);
 /*
  * Is it an IPv4 prefix in the form of IPv6 ("::ffff:192.0.2.1"), which no packet's address has?
  * Then *four is the prefix that is meant. Not so ::ffff:0:0/96, as lists of bogus sources have it.

@@ -3,10 +3,14 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "live/allow.h"
 #include "live/host.h"
+
+/* Reading and lifting end even where somebody writes as fast, or deletes what is looked for. */
+#define STEPS (2 * PACER_TOOLS_ENTRIES)
 
 static int trie_of(const struct attached *a, int family)
 {
@@ -20,61 +24,105 @@ static struct tool_ban ban_of(int family, const struct pacer_tools6 *key,
 			       value->until_ns ? value->until_ns : PACER_NEVER};
 
 	memcpy(ban.prefix.addr, key->addr, family == 4 ? 4 : 16);
+	units_prefix_clear(&ban.prefix);
 	return ban;
 }
 
-/* Every entry, also of those that have run out, until `each` says true. -1: one cannot be read. */
-static int each_entry(const struct attached *a, bool (*each)(const struct tool_ban *, void *),
-		      void *arg, struct policy_error *error)
+/* 0, 1 where `each` said so, or -1: one cannot be read. */
+static int each_of_trie(int fd, int family, bool (*each)(const struct tool_ban *, void *),
+			void *arg)
 {
-	for (int family = 4; a->control->tools && family <= 6; family += 2) {
-		struct pacer_tools6 key, next = {0}, *at = NULL;
-		struct pacer_tools_value value;
+	struct pacer_tools6 key, next = {0}, *at = NULL;
+	struct pacer_tools_value value;
 
-		while (!bpf_map_get_next_key(trie_of(a, family), at, &next)) {
-			struct tool_ban ban;
+	for (uint32_t steps = 0; steps < STEPS; steps++) {
+		struct tool_ban ban;
 
-			key = next;
-			at = &key;
-			if (bpf_map_lookup_elem(trie_of(a, family), &key, &value)) {
-				if (errno == ENOENT) /* deleted meanwhile */
-					continue;
-				break;
-			}
-			ban = ban_of(family, &key, &value);
-			if (each(&ban, arg))
-				return 0;
+		if (bpf_map_get_next_key(fd, at, &next))
+			return errno == ENOENT ? 0 : -1;
+		key = next;
+		at = &key;
+		if (bpf_map_lookup_elem(fd, &key, &value)) {
+			if (errno == ENOENT) /* deleted meanwhile */
+				continue;
+			return -1;
 		}
-		if (errno != ENOENT)
-			return policy_fail(error, 0,
-					   "%s: the bans of other tools cannot be read: %s",
-					   a->ifname, strerror(errno));
+		ban = ban_of(family, &key, &value);
+		if (each(&ban, arg))
+			return 1;
 	}
 	return 0;
 }
 
-struct running {
-	uint64_t now_ns;
-	void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg);
-	void *arg;
+/*
+ * Every entry, also of those that have run out, until `each` says true. Where one is deleted as it
+ * is read, the kernel begins anew: `each` may have some twice. -1: one cannot be read.
+ */
+static int each_entry(const struct attached *a, bool (*each)(const struct tool_ban *, void *),
+		      void *arg, struct policy_error *error)
+{
+	int result = 0;
+
+	for (int family = 4; a->control->tools && family <= 6 && !result; family += 2)
+		result = each_of_trie(trie_of(a, family), family, each, arg);
+	return result < 0 ? policy_fail(error, 0, "%s: the bans of other tools cannot be read: %s",
+					a->ifname, strerror(errno))
+			  : 0;
+}
+
+struct list {
+	struct tool_ban *ban;
+	size_t n, room;
+	bool failed;
 };
 
-static bool if_running(const struct tool_ban *ban, void *arg)
+static bool add(const struct tool_ban *ban, void *arg)
 {
-	struct running *r = arg;
+	struct list *list = arg;
+	size_t room = list->room ? 2 * list->room : 64;
+	struct tool_ban *more;
 
-	if (ban->until_ns > r->now_ns)
-		r->each(ban, r->now_ns, r->arg);
+	if (list->n == list->room) {
+		more = realloc(list->ban, room * sizeof(*more));
+		list->failed = !more;
+		if (!more)
+			return true;
+		list->ban = more;
+		list->room = room;
+	}
+	list->ban[list->n++] = *ban;
 	return false;
+}
+
+static int by_prefix(const void *one, const void *other)
+{
+	const struct prefix *a = &((const struct tool_ban *)one)->prefix;
+	const struct prefix *b = &((const struct tool_ban *)other)->prefix;
+	int order = memcmp(a->addr, b->addr, sizeof(a->addr));
+
+	if (a->family != b->family)
+		return a->family - b->family;
+	return order ? order : a->len - b->len;
 }
 
 int tool_bans_each(const struct attached *a,
 		   void (*each)(const struct tool_ban *ban, uint64_t now_ns, void *arg), void *arg,
 		   struct policy_error *error)
 {
-	struct running running = {host_now_ns(), each, arg};
+	uint64_t now_ns = host_now_ns();
+	struct list list = {0};
+	int result = each_entry(a, add, &list, error);
 
-	return each_entry(a, if_running, &running, error);
+	if (list.failed)
+		result = policy_fail(error, 0, "%s: no memory", a->ifname);
+	if (list.n)
+		qsort(list.ban, list.n, sizeof(*list.ban), by_prefix);
+	for (size_t i = 0; i < list.n; i++)
+		if (list.ban[i].until_ns > now_ns &&
+		    (!i || by_prefix(&list.ban[i - 1], &list.ban[i])))
+			each(&list.ban[i], now_ns, arg);
+	free(list.ban);
+	return result;
 }
 
 struct longest {
@@ -135,8 +183,7 @@ int tool_bans_lift(const struct attached *a, const struct prefix *prefix, size_t
 		return 0;
 	if (prefix)
 		return delete (a, prefix, n, error);
-	/* It ends even where somebody writes as fast, or deletes what is looked for. */
-	for (uint32_t i = 0; i < 2 * PACER_TOOLS_ENTRIES; i++) {
+	for (uint32_t i = 0; i < STEPS; i++) {
 		struct tool_ban ban = {.prefix = {.family = 0}};
 
 		if (each_entry(a, take_first, &ban, error))
