@@ -87,6 +87,7 @@ written()
 	equal "$(pacer stats "$dev" --json | jq '.banned_sources')" 6 "counted as banned sources"
 	equal "$(pacer ban "$dev" list --json | jq -c '[.[] | [.key, .by_tool, .left_ns]] | sort')" \
 		'[["10.77.0.11",true,null],["fd77::/64",true,null]]' "ban list"
+	equal "$(pacer status "$dev" | grep '^  banned ')" "  banned    2 by tools" "status"
 	write4 32 "10 77 0 12" $(($(monotonic_ns) + 3600000000000))
 	equal "$(pacer ban "$dev" list --json | jq -c '[.[] | .left_ns // 0 | . > 3e12 and . <= 36e11] | sort')" \
 		'[false,false,true]' "for how long"
@@ -155,6 +156,9 @@ allowed_by_a_set()
 	END
 	on sets --pin
 	write4 24 "10 77 0 0" 0
+	equal "$(pacer status "$dev" | grep '^  banned ')" "  banned    0 keys of 64 at most, and 1 by tools" "status"
+	equal "$(pacer status "$dev" --json | jq -c '.bans | [.banned, .room, .by_tools, (.keys | length)]')" \
+		'[1,64,1,1]' "status, in JSON"
 	arrive "0 9 9" n=3 n=9,from=10.77.0.12 n=9,from=10.77.0.15
 	equal "$(pacer stats "$dev" --json | jq -c '[.banned_sources, .admitted]')" '[3,0]' \
 		"banned, judged by a limit"

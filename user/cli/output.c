@@ -96,7 +96,7 @@ static uint64_t memory_of(const struct attached *a)
 /* The bans are collected first, so that their number agrees with the list. */
 struct ban_list {
 	struct ban *ban;
-	size_t n, room;
+	size_t n, room, of_tools;
 };
 
 static void add_ban(const struct ban *ban, void *arg)
@@ -115,6 +115,7 @@ static void add_ban(const struct ban *ban, void *arg)
 		list->room = room;
 	}
 	list->ban[list->n++] = *ban;
+	list->of_tools += ban->tool;
 }
 
 static void add_tool_ban(const struct tool_ban *of, uint64_t now_ns, void *arg)
@@ -199,12 +200,18 @@ static void emit_banned(const struct attached *a, const struct policy *policy)
 {
 	size_t room = bans_room(a);
 	struct ban_list list;
+	size_t in_table;
 
 	list_bans(a, policy, &list);
+	in_table = list.n - list.of_tools;
 	emit_object("bans");
-	emit_uint("banned", list.n, room ? "  banned    %zu key%s" : NULL, list.n,
-		  units_plural(list.n));
-	emit_uint("room", room, room ? " of %zu at most\n" : NULL, room);
+	emit_uint("banned", list.n, room ? "  banned    %zu key%s" : NULL, in_table,
+		  units_plural(in_table));
+	emit_uint("room", room, room ? " of %zu at most" : NULL, room);
+	emit_uint("by_tools", list.of_tools, list.of_tools ? "%s%zu by tools" : NULL,
+		  room ? ", and " : "  banned    ", list.of_tools);
+	if (room || list.of_tools)
+		emit_text("\n");
 	emit_bans("keys", &list, 12, BANS_SHOWN);
 	emit_close();
 	free(list.ban);
