@@ -1314,6 +1314,8 @@ static void test_banned_sources(void **unused)
 	fares(&c, START + 101, PACER_ADMIT, 0, NOTHING); /* the filter says maybe: it is not */
 
 	key = pacer_ban_source(PACER_FAMILY_6, d.key, 64);
+	/* Else a list of bans would show another prefix, or one of IPv4. */
+	assert_int_equal(key.key_id, PACER_KEY_ID(0, 0, 64, 0, 0) | PACER_KEY_V6);
 	ban_key(&key, 0, PACER_NEVER);
 	fares(&d, START + 101, PACER_ADMIT, 0, NOTHING);
 	policy.bans.len6[3] = 64;
