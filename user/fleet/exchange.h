@@ -9,8 +9,9 @@
  *
  * Concurrency: one caller at a time. A call takes two of the store. What is much is read by pages,
  * one a call, that are all of one moment, and then what has changed since. The first time, and
- * after a time without an answer, a call takes one more for each lease, as far as a second goes:
- * the next goes on there. So the caller can renew its session meanwhile.
+ * where what is new may be older than two seconds (nothing was answered, or this host stood still),
+ * a call takes one more for each lease, as far as a second goes: the next goes on there. So the
+ * caller can renew its session meanwhile.
  *
  * Memory: what a page has, while it is read; and 32 bytes a lease until all are asked.
  */
