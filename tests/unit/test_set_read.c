@@ -40,6 +40,11 @@ static const char *listed(const struct set_text *t)
 
 #define LONG48 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
+/* As ipset 7.17 saves it. */
+#define IPSET_HASH(more)                                                \
+	"create x hash:ip family inet hashsize 1024 maxelem 65536" more \
+	" bucketsize 12 initval 0x09157e7c\n"
+
 struct text {
 	const char *text, *want;
 	uint32_t value_field;
@@ -74,6 +79,29 @@ static const struct text right[] = {
     {"add x 192.0.2.1 packets 5 bytes 6 skbprio 1:2\n", "192.0.2.1", 0},
     {"create x hash:ip\nadd x 192.0.2.1 skbmark 0x1/0x2 skbqueue 3\n", "192.0.2.1", 0},
     {"create x bitmap:ip range 192.0.2.0-192.0.2.9\nadd x 192.0.2.1\n", "192.0.2.1", 0},
+    {"create x hash:ip family inet hashsize 1024 maxelem 65536 timeout 100 counters comment skbinfo"
+     " forceadd bucketsize 12 initval 0x81523696\n"
+     "add x 192.0.2.1 timeout 49 packets 3 bytes 4 comment \"a # b nomatch\" skbmark 0x1/0x2"
+     " skbprio 1:2 skbqueue 3\n"
+     "add x 192.0.2.2 timeout 99 packets 0 bytes 0 comment \"it; { x,\ty }\"\n",
+     "192.0.2.1 192.0.2.2", 0},
+    {"create x hash:ip -exist\nflush x\nadd x 192.0.2.1 -exist\nadd x 192.0.2.3 -!\n",
+     "192.0.2.1 192.0.2.3", 0},
+    /* The length that its elements have, and do not show; one of all bits is not printed. */
+    {IPSET_HASH(" netmask 24") "add x 192.0.2.0\nadd x 198.51.100.0\n",
+     "192.0.2.0/24 198.51.100.0/24", 0},
+    {"create x hash:ip family inet6 hashsize 1024 maxelem 65536 netmask 64 bucketsize 12\n"
+     "add x 2001:db8::\n",
+     "2001:db8::/64", 0},
+    {"create x hash:ip netmask 128 family inet6\nadd x 2001:db8::\n", "2001:db8::", 0},
+    {"create x hash:ip family inet6 netmask 1\nadd x 8000::\n", "8000::/1", 0},
+    {"create x bitmap:ip range 192.0.0.0-192.0.255.255 netmask 24\nadd x 192.0.2.0\n",
+     "192.0.2.0/24", 0},
+    {"create netmask hash:ip netmask 1\nadd netmask 128.0.0.0\n", "128.0.0.0/1", 0},
+    /* As ipset takes what it would print otherwise: each network that an address is in. */
+    {"create x hash:ip netmask 24\nadd x 192.0.2.77\nadd x 198.51.100.0/22\nadd x 203.0.113.64/26\n"
+     "add x 10.0.0.9-10.0.1.2\n",
+     "10.0.0.0/23 192.0.2.0/24 198.51.100.0/22 203.0.113.0/24", 0},
     /* nft list set */
     {"table inet filter {\n\tset drop {\n\t\ttype ipv4_addr\n\t\tflags interval\n"
      "\t\telements = { 192.0.2.0/24, 198.51.100.1-198.51.100.2,\n"
@@ -96,6 +124,8 @@ static const struct text right[] = {
      "192.0.2.1 192.0.2.2", 0},
     {"flush set inet filter x\nadd element inet filter x { 192.0.2.1, 2001:db8::1 }\n",
      "192.0.2.1 2001:db8::1", 0},
+    /* What takes no elements away. */
+    {"{ 192.0.2.1 }\nflush chain ip f c\nflush table ip f\n", "192.0.2.1", 0},
     {"{ 192.0.2.1,\n 192.0.2.2,\n}\n", "192.0.2.1 192.0.2.2", 0},
     /* CSV */
     {"192.0.2.1,2024-01-01,bot\n198.51.100.0/24,x\n", "192.0.2.1 198.51.100.0/24", 0},
@@ -138,10 +168,14 @@ struct bad {
 #define NO_END	 "each prefix has a line, with all its fields"
 #define WRITE	 "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
 
-#define LINE   "begin a line with elements =, as nft list set does"
-#define BRACES "write elements = { 192.0.2.0/24, ... }"
-#define ALONE  "list one alone: nft list set FAMILY TABLE NAME"
-#define ALL    "a set has them all: leave these out, as nft list set does"
+#define LINE	 "begin a line with elements =, as nft list set does"
+#define BRACES	 "write elements = { 192.0.2.0/24, ... }"
+#define ALONE	 "list one alone: nft list set FAMILY TABLE NAME"
+#define NETMASK	 "create it with netmask, or list them in one of hash:net"
+#define LENGTH	 "write 1 to 32 for IPv4, 1 to 128 for IPv6"
+#define AS_SAVED "it may change what the set has: leave it out, as ipset save does"
+#define ONE	 "save one alone: ipset save NAME"
+#define ALL	 "a set has them all: leave these out, as nft list set does"
 
 static const struct bad bad[] = {
     {"", 0, "it has no prefix: a set that is meant to be empty is written of: []", 0},
@@ -210,8 +244,43 @@ static const struct bad bad[] = {
     {"create x hash:ip,port family inet\n", 1,
      "an ipset of type 'hash:ip,port': sets are of addresses alone: hash:ip, hash:net or bitmap:ip",
      0},
-    {"add x 192.0.2.1\nadd y 192.0.2.2\n", 2, "a second ipset 'y': save one alone: ipset save NAME",
+    {"create x hash:net,iface family inet\n", 1,
+     "an ipset of type 'hash:net,iface': sets are of addresses alone: hash:ip, hash:net or "
+     "bitmap:ip",
      0},
+    {IPSET_HASH(" bitmask 255.255.0.255") "add x 192.0.0.77\n", 1,
+     "an ipset of 'bitmask': its elements may be no prefixes: " NETMASK, 0},
+    {"create x hash:ip netmask 0\n", 1, "no netmask '0': " LENGTH, 0},
+    {"create x hash:ip netmask 33\n", 1, "no netmask '33': " LENGTH, 0},
+    {"create x hash:ip netmask 024\n", 1, "no netmask '024': " LENGTH, 0},
+    {"create x hash:ip family inet6 netmask 129\n", 1, "no netmask '129': " LENGTH, 0},
+    {"create x hash:ip netmask 255.255.255.0\n", 1, "no netmask '255.255.255.0': " LENGTH, 0},
+    {"create x hash:ip netmask\n", 1, "no netmask '': " LENGTH, 0},
+    {"create x bitmap:ip range 192.0.2.0-192.0.2.255 netmask 64\n", 1, "no netmask '64': " LENGTH,
+     0},
+    {"create x hash:ip netmask 24\nadd x 192.0.2.0\nadd x 2001:db8::\n", 3,
+     "an address of the other family '2001:db8::': the ipset is of IPv4, and so is its netmask", 0},
+    {"create x hash:ip family inet6 netmask 32\nadd x 192.0.2.0\n", 2,
+     "an address of the other family '192.0.2.0': the ipset is of IPv6, and so is its netmask", 0},
+    /* What might change what the elements mean. */
+    {"create x hash:net netmask 24\n", 1, "an ipset with 'netmask': " AS_SAVED, 0},
+    {"create x hash:ip --netmask 24\n", 1, "an ipset with '--netmask': " AS_SAVED, 0},
+    {"create a b hash:ip family inet\n", 1,
+     "an ipset of type 'b': sets are of addresses alone: hash:ip, hash:net or bitmap:ip", 0},
+    {"create x hash:ip family inet5\n", 1, "no family of an ipset 'inet5': write inet or inet6", 0},
+    {"add x 192.0.2.1\nadd y 192.0.2.2\n", 2, "a second ipset 'y': " ONE, 0},
+    {"create x hash:ip\nadd x 192.0.2.1\ncreate y hash:ip\nadd y 192.0.2.2\n", 3,
+     "a second ipset 'y': " ONE, 0},
+    {"add x 192.0.2.0\ncreate x hash:ip netmask 24\n", 2, "a second ipset 'x': " ONE, 0},
+    /* A comment that goes over lines, of which others look like elements. */
+    {"add x 192.0.2.1 comment \"a\nadd x 192.0.2.2\n#\"\n", 1,
+     "a quote without its end: 'x 192.0.2.1 comment \"a': a comment of ipset is on one line", 0},
+    /* What takes elements away. */
+    {"add x 192.0.2.1\nflush x\nadd x 192.0.2.2\n", 2, "what takes elements away: 'flush x': " ALL,
+     0},
+    {"flush x\nadd x 192.0.2.1\ndel x 192.0.2.1\n", 3,
+     "what takes elements away: 'del x 192.0.2.1': " ALL, 0},
+    {"add x 192.0.2.1\ndel x 192.0.2.1\n", 2, "no address, prefix or range 'del': " WRITE, 0},
     {"table ip f {\nset x {\nelements = { 192.0.2.1 }\n}\nset y {\nelements = { 192.0.2.2 "
      "}\n}\n}\n",
      5, "a second set 'y': " ALONE, 0},

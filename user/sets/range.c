@@ -94,8 +94,7 @@ int set_is_address(struct set_word word)
 	return !read_address(set_trim(word), &address);
 }
 
-/* "24": a number of up to three digits. */
-static int read_length(struct set_word word, unsigned int most, unsigned int *length)
+int set_read_length(struct set_word word, unsigned int most, unsigned int *length)
 {
 	unsigned int sum = 0;
 
@@ -146,7 +145,7 @@ static enum set_wrong read_prefix(struct set_word word, const char *slash, struc
 	after = set_trim(after);
 	if (a.family == 4 && !read_four(after, &mask))
 		return SET_NETMASK;
-	if (read_length(after, a.family == 4 ? 32 : 128, &length))
+	if (set_read_length(after, a.family == 4 ? 32 : 128, &length))
 		return SET_NO_LENGTH;
 	host = host_bits(length);
 	set_ends(range, a.family, a.bits & ~host, a.bits | host);
@@ -190,6 +189,14 @@ enum set_wrong set_range_read(struct set_word word, struct set_range *range)
 		return SET_MAPPED;
 	set_ends(range, a.family, a.bits, a.family == 4 ? a.bits | host_bits(32) : a.bits);
 	return SET_RIGHT;
+}
+
+void set_range_widen(struct set_range *range, unsigned int length)
+{
+	wide host = host_bits(length);
+
+	set_ends(range, range->family, ((wide)range->first_high << 64 | range->first_low) & ~host,
+		 ((wide)range->last_high << 64 | range->last_low) | host);
 }
 
 /* The shortest prefix that begins at `first` and does not go beyond `last`. */

@@ -36,6 +36,10 @@ enum set_wrong set_range_read(struct set_word word, struct set_range *range);
 bool set_range_within(const struct set_range *a, const struct set_range *b);
 /* Is it an address alone? */
 int set_is_address(struct set_word word);
+/* "24": a number up to `most`. 0, or -1: it is none. */
+int set_read_length(struct set_word word, unsigned int most, unsigned int *length);
+/* To whole prefixes of that length (1 or more, that its family has): all that it has a part of. */
+void set_range_widen(struct set_range *range, unsigned int length);
 /* Append the range's prefixes, the fewest there are. 0; -1: no memory. */
 int set_range_add(const struct set_range *range, uint16_t value, uint32_t line,
 		  struct set_list *list);

@@ -28,6 +28,8 @@ struct reading {
 	struct set_word set;   /* the name of the ipset, or of the set of nft */
 	struct set_word table; /* of nft: the last one that was named, and the set's */
 	struct set_word table_of_set;
+	unsigned int netmask; /* of the ipset: the length that its elements do not show; 0: none */
+	uint8_t family;	      /* of that */
 };
 
 struct shown {
@@ -126,7 +128,15 @@ static int add_element(struct reading *r, struct set_word word, uint16_t value)
 	struct set_range range;
 	enum set_wrong why = set_range_read(word, &range);
 
-	return why ? element_wrong(r, word, why, &range) : add_range(r, &range, value);
+	if (why)
+		return element_wrong(r, word, why, &range);
+	if (r->netmask && range.family != r->family)
+		return wrong(r, "an address of the other family", word,
+			     r->family == 4 ? "the ipset is of IPv4, and so is its netmask"
+					    : "the ipset is of IPv6, and so is its netmask");
+	if (r->netmask)
+		set_range_widen(&range, r->netmask);
+	return add_range(r, &range, value);
 }
 
 int set_read_element(const char *text, uint16_t value, uint32_t line, struct set_list *list,
@@ -213,36 +223,12 @@ static int read_options(struct reading *r, struct set_word rest)
 			   is(word, "bytes") || is(word, "skbmark") || is(word, "skbprio") ||
 			   is(word, "skbqueue")) {
 			(void)next_word(&rest);
-		} else if (!is(word, "counter")) {
+		} else if (!is(word, "counter") && !is(word, "-exist") && !is(word, "-!")) {
 			return wrong(r, "more than an address:", word,
 				     "one on a line; # begins a comment");
 		}
 	}
 	return 0;
-}
-
-/* "create drop hash:net family inet ..." */
-static int ipset_create(struct reading *r, struct set_word rest)
-{
-	struct set_word type;
-
-	r->set = next_word(&rest);
-	type = next_word(&rest);
-	if (!is(type, "hash:ip") && !is(type, "hash:net") && !is(type, "bitmap:ip"))
-		return wrong(r, "an ipset of type", type,
-			     "sets are of addresses alone: hash:ip, hash:net or bitmap:ip");
-	return 0;
-}
-
-/* "add drop 192.0.2.0/24 timeout 5" */
-static int ipset_add(struct reading *r, struct set_word rest)
-{
-	struct set_word name = next_word(&rest), element = next_word(&rest);
-
-	if (r->set.n && !same_words(name, r->set))
-		return wrong(r, "a second ipset", name, "save one alone: ipset save NAME");
-	r->set = name;
-	return add_element(r, element, 1) ? -1 : read_options(r, rest);
 }
 
 /* Where the text ends, or the first of these characters that no quotes are around. */
@@ -257,6 +243,104 @@ static const char *stop_at(struct set_word text, const char *characters)
 			break;
 	}
 	return at;
+}
+
+static bool has_open_quote(struct set_word text)
+{
+	bool quoted = false;
+
+	for (size_t i = 0; i < text.n; i++)
+		quoted ^= text.at[i] == '"';
+	return quoted;
+}
+
+static bool is_among(struct set_word word, const char *const *names)
+{
+	while (*names && !is(word, *names))
+		names++;
+	return *names;
+}
+
+static int ipset_family(struct reading *r, struct set_word word)
+{
+	if (!is(word, "inet") && !is(word, "inet6"))
+		return wrong(r, "no family of an ipset", word, "write inet or inet6");
+	r->family = is(word, "inet") ? 4 : 6;
+	return 0;
+}
+
+/* ipset takes 024 for an octal number. */
+static int ipset_netmask(struct reading *r, struct set_word word)
+{
+	if (set_read_length(word, r->family == 4 ? 32 : 128, &r->netmask) || word.at[0] == '0')
+		return wrong(r, "no netmask", word, "write 1 to 32 for IPv4, 1 to 128 for IPv6");
+	return 0;
+}
+
+/* What stands behind an ipset's type. A word that nobody knows might change what elements mean. */
+static int ipset_options(struct reading *r, struct set_word type, struct set_word rest)
+{
+	static const char *const alone[] = {"counters", "comment", "skbinfo", "forceadd",
+					    "-exist",	"-!",	   NULL};
+	static const char *const valued[] = {"hashsize", "maxelem", "bucketsize", "initval",
+					     "timeout",	 "range",   NULL};
+	struct set_word word, netmask = {0};
+
+	r->family = 4;
+	while ((word = next_word(&rest)).n) {
+		if (is(word, "family")) {
+			if (ipset_family(r, next_word(&rest)))
+				return -1;
+		} else if (is(word, "netmask") && !is(type, "hash:net")) {
+			netmask = next_word(&rest);
+		} else if (is(word, "bitmask")) {
+			return wrong(r, "an ipset of", word,
+				     "its elements may be no prefixes: create it with netmask, or "
+				     "list them in one of hash:net");
+		} else if (is_among(word, valued)) {
+			(void)next_word(&rest);
+		} else if (!is_among(word, alone)) {
+			return wrong(r, "an ipset with", word,
+				     "it may change what the set has: leave it out, as ipset save "
+				     "does");
+		}
+	}
+	return netmask.at ? ipset_netmask(r, netmask) : 0;
+}
+
+static int second_ipset(const struct reading *r, struct set_word name)
+{
+	return wrong(r, "a second ipset", name, "save one alone: ipset save NAME");
+}
+
+/* "create drop hash:net family inet ..." */
+static int ipset_create(struct reading *r, struct set_word rest)
+{
+	struct set_word name = next_word(&rest), type = next_word(&rest);
+
+	if (r->set.n)
+		return second_ipset(r, name);
+	r->set = name;
+	if (!is(type, "hash:ip") && !is(type, "hash:net") && !is(type, "bitmap:ip"))
+		return wrong(r, "an ipset of type", type,
+			     "sets are of addresses alone: hash:ip, hash:net or bitmap:ip");
+	return ipset_options(r, type, rest);
+}
+
+/* "add drop 192.0.2.0/24 timeout 5" */
+static int ipset_add(struct reading *r, struct set_word rest)
+{
+	struct set_word line = set_trim(rest), name, element;
+
+	if (has_open_quote(line))
+		return wrong(r, "a quote without its end:", line,
+			     "a comment of ipset is on one line");
+	name = next_word(&rest);
+	element = next_word(&rest);
+	if (r->set.n && !same_words(name, r->set))
+		return second_ipset(r, name);
+	r->set = name;
+	return add_element(r, element, 1) ? -1 : read_options(r, rest);
 }
 
 /* Behind the brace that ends elements there is no more than others, or it would be lost. */
@@ -361,12 +445,22 @@ static bool has_elements(struct set_word line)
 	return false;
 }
 
+/* "del drop 192.0.2.1", or what empties a set in which there is something. */
+static bool takes_away(const struct reading *r, struct set_word line)
+{
+	struct set_word word = next_word(&line), of = next_word(&line);
+
+	if (is(word, "flush"))
+		return r->out->list.n && !is(of, "chain") && !is(of, "table");
+	return is(word, "delete") || is(word, "destroy") || is(word, "del");
+}
+
 /* What nft lists beside elements. What has some, or takes some away, would be lost. */
 static int nft_other(struct reading *r, struct set_word line, struct set_word word)
 {
 	struct set_range range;
 
-	if (is(word, "delete") || is(word, "destroy"))
+	if (takes_away(r, line))
 		return wrong(r, "what takes elements away:", line,
 			     "a set has them all: leave these out, as nft list set does");
 	if (has_elements(line))
@@ -548,7 +642,7 @@ static int read_line(struct reading *r, struct set_word line)
 	word = next_word(&rest);
 	if (is(word, "create"))
 		return ipset_create(r, rest);
-	if (is(word, "add") && !memchr(line.at, '{', line.n))
+	if (is(word, "add") && stop_at(line, "{") == line.at + line.n)
 		return ipset_add(r, rest);
 	if (is(word, "add") || is_nft(r, line, word)) {
 		r->style = STYLE_NFT;
