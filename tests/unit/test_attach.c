@@ -85,6 +85,7 @@ static bool other[PROGRAMS]; /* it is no pacer, under a dispatcher */
 static uint32_t leaves;	     /* the pacer before goes as this one comes */
 static uint32_t followed_by; /* the same, right after it */
 static int refused;	     /* errno of attaching without libxdp; 0: it works */
+static const char *verifier_says; /* of a program that it refuses; NULL: it takes them */
 static uint64_t confirmed_until_ns;
 
 static struct interface *interface_of(int ifindex)
@@ -372,11 +373,32 @@ int object_map_fd(const struct object *o, const char *name)
 	return o->id ? 0 : -1;
 }
 
+/* As libbpf prints what the verifier says, if anybody listens. */
+__attribute__((format(printf, 1, 2))) static void libbpf_prints(const char *format, ...)
+{
+	libbpf_print_fn_t print = libbpf_set_print(NULL);
+	va_list args;
+
+	libbpf_set_print(print);
+	va_start(args, format);
+	print(LIBBPF_WARN, format, args);
+	va_end(args);
+}
+
 int bpf_object__load(struct bpf_object *object)
 {
 	struct object *o = (struct object *)object;
 	int err = befalls();
 
+	if (verifier_says) {
+		libbpf_prints("libbpf: prog 'pacer': BPF program load failed: %s\n",
+			      "Invalid argument");
+		libbpf_prints(
+		    "libbpf: prog 'pacer': -- BEGIN PROG LOAD LOG --\n%sprocessed 9 insns\n"
+		    "-- END PROG LOAD LOG --\n",
+		    verifier_says);
+		return -EINVAL;
+	}
 	if (!err)
 		o->id = new_program(o->state);
 	return err;
@@ -1010,6 +1032,40 @@ static void test_loaded_alone(void **unused)
 	object_close(o);
 }
 
+/* What the verifier refuses, by the last line of its log: what can be done is said, or the line. */
+static void test_refused(void **unused)
+{
+	static const struct {
+		const char *log, *says;
+	} cases[] = {
+	    {"0: R1=ctx()\ncallbacks are not allowed in non-JITed programs\n",
+	     "eth0: the program wants the kernel's BPF JIT, which is off, or has failed: sysctl "
+	     "net.core.bpf_jit_enable=1"},
+	    {"Can attach to only JITed progs\n",
+	     "eth0: the program wants the kernel's BPF JIT, which is off, or has failed: sysctl "
+	     "net.core.bpf_jit_enable=1"},
+	    {"Extension program changes packet data, while original does not\n",
+	     "eth0: this kernel takes no shadow under a libxdp dispatcher as old as this one: "
+	     "unload, and load with --direct, or with a later libxdp"},
+	    {"0: R1=ctx()\nR2 !read_ok\n",
+	     "eth0: this kernel's verifier refuses the program (Invalid argument: R2 !read_ok): "
+	     "KERNELS in xdp-pacer(8) says which kernels are known to take it"},
+	    {"", "eth0: this kernel's verifier refuses the program (Invalid argument): KERNELS in "
+		 "xdp-pacer(8) says which kernels are known to take it"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		begin_anew(&plain, false);
+		verifier_says = cases[i].log;
+		assert_int_equal(load_one(), -1);
+		verifier_says = NULL;
+		assert_string_equal(error.text, cases[i].says);
+		assert_int_equal(at[0].program[0], 0);
+		assert_int_equal(opened, 0);
+	}
+}
+
 /* What cannot be attached, and why: the errno, the mode, what is said. */
 static void test_not_attached(void **unused)
 {
@@ -1129,6 +1185,7 @@ int main(void)
 	    cmocka_unit_test(test_several_taken_off),
 	    cmocka_unit_test(test_ever_more_to_take_off),
 	    cmocka_unit_test(test_loaded_alone),
+	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_not_attached),
 	    cmocka_unit_test(test_no_state_for_two),
 	    cmocka_unit_test(test_trial),

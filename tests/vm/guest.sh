@@ -199,6 +199,26 @@ cli_direct()
 	lacks . find /sys/fs/bpf -type f
 }
 
+# Without the kernel's JIT it takes no program of this kind: that is said, and nothing is left.
+cli_without_jit()
+{
+	local way printed jit=/proc/sys/net/core/bpf_jit_enable before
+
+	before=$(cat "$jit")
+	write_policy 20
+	for way in "" --direct; do
+		echo 0 >"$jit" || { echo "this kernel has it on always"; return 0; }
+		# shellcheck disable=SC2086 # nothing or a word
+		printed=$(xdp-pacer load v0 -c "$policy" $way 2>&1) || true
+		echo "$before" >"$jit"
+		[ "$printed" = "xdp-pacer: v0: the program wants the kernel's BPF JIT, which is off, or has failed: sysctl\
+ net.core.bpf_jit_enable=1" ] || fail "$printed" || return
+		lacks prog/xdp ip link show dev v0
+		lacks . find /sys/fs/bpf -type f
+		lacks 'name pacer' bpftool prog show
+	done
+}
+
 # This kernel's verifier takes the program with all that samples need; their packets are there.
 cli_sample()
 {
@@ -615,6 +635,7 @@ check cli-apply cli_apply
 check cli-unload cli_unload
 check cli-leaves-nothing nothing_is_left
 check cli-direct cli_direct
+check cli-without-jit cli_without_jit
 check cli-sample cli_sample
 check cli-limiters cli_limiters
 check cli-replace cli_replace

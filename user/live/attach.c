@@ -58,6 +58,12 @@ static int load_failed(const struct loading *l, int err)
 		return policy_fail(l->error, 0,
 				   "%s: the kernel has no memory for the state: lower memory",
 				   l->ifname);
+	/* Of callbacks, and of a program under the dispatcher, which is not JITed either. */
+	if (complaint_refused() && strstr(complaint_verifier(), "JITed"))
+		return policy_fail(l->error, 0,
+				   "%s: the program wants the kernel's BPF JIT, which is off, or "
+				   "has failed: sysctl net.core.bpf_jit_enable=1",
+				   l->ifname);
 	/* Newer kernels, of what a dispatcher of before them calls: libxdp's own follow that. */
 	if (complaint_refused() && strstr(complaint_verifier(), "changes packet data"))
 		return policy_fail(l->error, 0,
