@@ -419,6 +419,15 @@ under_a_rule()
 	pacer ban s0 add "fd77::11>fd77::1 ? fragment 99" --rule udp >/dev/null
 	listed_bans "10.77.0.1/udp 10.77.0.11>10.77.0.1 udp 4001 9000/udp 10.77.0.11>10.77.0.2 udp fragment 7/udp fd77::11>fd77::1 ? fragment 99/udp"
 	equal "$(pacer ban s0 del "fd77::11>fd77::1 ? fragment 99" --rule udp --json | jq .lifted)" 1 "lifted"
+	off
+	banning proto "key: src+proto, packets: 1, window: 60s"
+	load proto
+	pacer ban s0 add 'fd77::/64 ?' --rule udp >/dev/null
+	listed_bans "fd77::/64 ?/udp"
+	equal "$(pacer ban s0 del 'fd77::/64 ?' --json | jq .lifted)" 1 "lifted"
+	pacer ban s0 add '10.77.0.11 17' --rule udp >/dev/null
+	listed_bans "10.77.0.11 udp/udp"
+	equal "$(pacer ban s0 del '10.77.0.11 17' --json | jq .lifted)" 1 "lifted"
 }
 
 # By the kernel's clock: what a ban says is left has passed when packets arrive again, and not before.

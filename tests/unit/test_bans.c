@@ -103,6 +103,18 @@ static const struct {
     {"dport", "53", NULL, 2}, /* of either family */
     {"flow", "192.0.2.1>198.51.100.7 udp 4000 53", NULL, 1},
     {"flow", "2001:db8::1>2001:db8::2 tcp 4000 443", NULL, 1},
+    {"flow", "2001:db8::1>2001:db8::2 ? fragment 7", NULL, 1},
+    {"flow", "2001:db8::1>2001:db8::2 ? ? ?", NULL, 1},
+    {"src+proto", "2001:db8::/64 ?", NULL, 1},
+    {"src+proto", "2001:db8::/64 0", "2001:db8::/64 ?", 1},
+    {"src+proto", "192.0.2.1 0", NULL, 1},
+    {"src+proto", "192.0.2.1 17", "192.0.2.1 udp", 1},
+    {"src+dst+proto", "2001:db8::/64>2001:db8:1::/64 ?", NULL, 1},
+    {"src+dst+proto+vlan", "2001:db8::/64>2001:db8:1::/64 ? vlan 7", NULL, 1},
+    {"proto", "?", NULL, 1}, /* of IPv6 alone; so is 0 of IPv4 */
+    {"proto", "0", NULL, 1},
+    {"proto", "17", "udp", 2},
+    {"src+dport", "192.0.2.1 053", "192.0.2.1 53", 1},
 };
 
 static void test_keys(void **unused)
@@ -110,6 +122,7 @@ static void test_keys(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(keys); i++) {
 		const char *as = keys[i].as ? keys[i].as : keys[i].key;
+		const struct ban_wish both[] = {{.key = as}, {.key = keys[i].key}};
 
 		say_again();
 		say("bans: 64\n" SMALL "rules:\n- name: r\n  match: {proto: %s}\n"
@@ -123,8 +136,12 @@ static void test_keys(void **unused)
 			fail_msg("%s of %s: %zu, %s of %s", keys[i].key, keys[i].limit, listed.n,
 				 listed.key[0], listed.rule[0]);
 		assert_int_equal(lift("r", keys[i].key), 0);
-		assert_int_equal(done.done, keys[i].n);
+		if (done.done != keys[i].n || done.left_out)
+			fail_msg("%s of %s: %zu lifted", keys[i].key, keys[i].limit, done.done);
 		assert_int_equal(list(), 0);
+		assert_int_equal(add("r", as), 0); /* and as it is written, beside that */
+		assert_int_equal(bans_lift(&pacer, NULL, both, 2, &done, &error), 0);
+		assert_true(done.done == keys[i].n && !done.left_out);
 		end(NULL);
 	}
 }
@@ -145,6 +162,23 @@ static void test_key_of_several_limits(void **unused)
 			"write it as `status` does, or leave out --rule to ban a source");
 	assert_int_equal(add("b", "192.0.2.1"), BANS_WRONG);
 	assert_string_equal(error.text, "eth0: its policy has no rule b");
+}
+
+/* Keys of several kinds, each in a way that is not how it is listed. */
+static void test_keys_in_other_words(void **unused)
+{
+	static const struct ban_wish wishes[] = {
+	    {.key = "2001:DB8::1"}, {.key = "192.0.2.1 17"}, {.key = "192.0.2.1 05300"}};
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  limits: [{key: src+proto, " ENTRIES
+		   ", {key: src+dport, " ENTRIES "]\n");
+	assert_int_equal(add("a", "192.0.2.1 udp"), 0);
+	assert_int_equal(add("a", "192.0.2.1 5300"), 0);
+	assert_int_equal(add(NULL, "2001:db8::1"), 0);
+	assert_int_equal(bans_lift(&pacer, NULL, wishes, ARRAY(wishes), &done, &error), 0);
+	assert_true(done.done == 3 && !done.left_out);
+	assert_int_equal(list(), 0);
 }
 
 /* An address is a source's where the rule counts by sources, and then no destination's. */
@@ -554,7 +588,7 @@ static void test_shadow(void **unused)
 
 static void test_no_memory(void **unused)
 {
-	static const struct ban_wish wishes[] = {{.key = "192.0.2.1"}, {.key = "192.0.2.2"}};
+	static const struct ban_wish wishes[] = {{.key = "192.0.2.1"}, {.key = "2001:DB8::1"}};
 	uint32_t n;
 	int result;
 
@@ -645,6 +679,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(test_keys),
 	    CASE(test_key_of_several_limits),
+	    CASE(test_keys_in_other_words),
 	    CASE(test_key_of_source_and_destination),
 	    CASE(test_key_of_unknown_ports),
 	    CASE(test_rule_that_is_gone),

@@ -73,6 +73,35 @@ static void test_fragments(void **state)
 	assert_string_equal(flow_of(PACER_FAMILY_6, PACER_FRAG_NONE, 0), " 0 258 772");
 }
 
+/* Only what the key itself has: a key that was read of a table of bans is no packet. */
+static const char *proto_of(uint16_t parts, uint8_t family, uint32_t meta)
+{
+	static char buf[TALLY_TEXT];
+	struct policy_key kind = {.parts = parts, .src4 = 32, .src6 = 128};
+	struct pacer_packet pkt = {.family = family, .proto = meta & PACER_META_PROTO};
+
+	pkt.key[PACER_WORD_META] = meta;
+	return tally_key_text(&kind, &pkt, buf, sizeof(buf));
+}
+
+/* No packet of IPv6 has protocol 0. A value is a key of both families. */
+static void test_protocols_unknown(void **state)
+{
+	static const uint16_t proto = KEY_PART_PROTO, src = KEY_PART_SRC | KEY_PART_PROTO,
+			      ported = KEY_PART_PROTO | KEY_PART_DPORT,
+			      value = KEY_PART_SRC_VALUE | KEY_PART_PROTO;
+
+	(void)state;
+	assert_string_equal(proto_of(proto, PACER_FAMILY_6, 0), "?");
+	assert_string_equal(proto_of(proto, PACER_FAMILY_4, 0), "0");
+	assert_string_equal(proto_of(proto, PACER_FAMILY_6, 17), "udp");
+	assert_string_equal(proto_of(src, PACER_FAMILY_6, 0), ":: ?");
+	assert_string_equal(proto_of(src, PACER_FAMILY_4, 0), "0.0.0.0 0");
+	assert_string_equal(proto_of(ported, PACER_FAMILY_6, PACER_META_PART), "? ?");
+	assert_string_equal(proto_of(ported, PACER_FAMILY_4, PACER_META_PART), "0 ?");
+	assert_string_equal(strrchr(proto_of(value, PACER_FAMILY_4, 0), ' '), " ?");
+}
+
 /* Any parts of a packet: key i. */
 static struct policy_key any_key(uint16_t parts, uint32_t i)
 {
@@ -274,10 +303,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_prefix_lengths), cmocka_unit_test(test_prefix_lengths_too_long),
-	    cmocka_unit_test(test_fragments),	   cmocka_unit_test(test_read),
-	    cmocka_unit_test(test_vlans),	   cmocka_unit_test(test_ttls),
-	    cmocka_unit_test(test_values),	   cmocka_unit_test(test_no_family),
-	    cmocka_unit_test(test_read_wrong),
+	    cmocka_unit_test(test_fragments),	   cmocka_unit_test(test_protocols_unknown),
+	    cmocka_unit_test(test_read),	   cmocka_unit_test(test_vlans),
+	    cmocka_unit_test(test_ttls),	   cmocka_unit_test(test_values),
+	    cmocka_unit_test(test_no_family),	   cmocka_unit_test(test_read_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

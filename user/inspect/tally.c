@@ -75,12 +75,26 @@ static const char *ports_text(const struct pacer_packet *pkt, uint16_t parts, ch
 	return buf;
 }
 
-/* As it is of IPv6's later fragments. */
-static bool proto_unknown(const struct pacer_packet *pkt)
+/* One key of both families: it has a value in the place of its only address. */
+static bool is_of_both(const struct policy_key *kind)
 {
-	return !pkt->proto &&
-	       (pkt->ports == PACER_PORTS_ANY ||
-		(pkt->family == PACER_FAMILY_6 && pkt->fragment == PACER_FRAG_LATER));
+	return kind->parts & KEY_VALUES && !(kind->parts & (KEY_PART_SRC | KEY_PART_DST));
+}
+
+/*
+ * No IPv6 packet is of protocol 0, which is an extension header: the protocol is one that a later
+ * fragment does not say, or beyond what is read. The words of the key say so by themselves, as a
+ * key of the table of bans has nothing else.
+ */
+static bool proto_unknown(const struct policy_key *kind, const struct pacer_packet *pkt)
+{
+	bool six = pkt->family == PACER_FAMILY_6 || is_of_both(kind);
+	bool ported = kind->parts & (KEY_PART_SPORT | KEY_PART_DPORT);
+
+	if (pkt->proto)
+		return false;
+	return pkt->ports == PACER_PORTS_ANY ||
+	       (six && (!ported || pkt->key[PACER_WORD_META] & PACER_META_MARKS));
 }
 
 static const char *proto_text(uint8_t proto, char *buf, size_t size)
@@ -133,7 +147,8 @@ const char *tally_key_text(const struct policy_key *kind, const struct pacer_pac
 	add_end(kind, pkt, true, buf, size);
 	if (kind->parts & KEY_PART_PROTO)
 		add_text(buf, size, " ",
-			 proto_unknown(pkt) ? "?" : proto_text(pkt->proto, text, sizeof(text)));
+			 proto_unknown(kind, pkt) ? "?"
+						  : proto_text(pkt->proto, text, sizeof(text)));
 	if (kind->parts & (KEY_PART_SPORT | KEY_PART_DPORT))
 		add_text(buf, size, " ", ports_text(pkt, kind->parts, text, sizeof(text)));
 	if (kind->parts & KEY_PART_VLAN) {
@@ -201,21 +216,26 @@ static int read_number(const char *text, uint32_t max, uint32_t *value)
 	return 0;
 }
 
-/* "?": of IPv6 alone, as packets of IPv4 always say it. */
+/* "?": of IPv6 alone, as packets of IPv4 always say it; and 0 of IPv4 alone, if it is of either. */
 static int read_proto(const char *text, struct pacer_packet *pkt)
 {
 	char name[16];
 	uint32_t proto;
 
 	if (!strcmp(text, "?")) {
+		if (pkt->family == PACER_FAMILY_4)
+			return -1;
+		pkt->family = PACER_FAMILY_6;
 		pkt->ports = PACER_PORTS_ANY;
-		return pkt->family == PACER_FAMILY_4 ? -1 : 0;
+		return 0;
 	}
 	for (proto = 0; proto < 256; proto++)
 		if (!strcmp(proto_text(proto, name, sizeof(name)), text))
 			break;
 	if (proto == 256 && read_number(text, 255, &proto))
 		return -1;
+	if (!proto && pkt->family == PACER_FAMILY_NONE)
+		pkt->family = PACER_FAMILY_4;
 	pkt->proto = proto;
 	pkt->key[PACER_WORD_META] |= proto;
 	return 0;
@@ -347,8 +367,8 @@ int tally_key_read(const struct policy_key *kind, const char *text, struct pacer
 		return -1;
 	if (kind->parts & KEY_PART_TTL && read_ttl(&text, pkt))
 		return -1;
-	if (kind->parts & KEY_VALUES && !(kind->parts & (KEY_PART_SRC | KEY_PART_DST)))
-		pkt->family = PACER_FAMILY_4; /* one key of both */
+	if (is_of_both(kind))
+		pkt->family = PACER_FAMILY_4;
 	return *text ? -1 : 0;
 }
 

@@ -51,8 +51,6 @@ static struct pacer_packet packet_of(uint32_t key_id, const uint32_t words[PACER
 	pkt.proto = meta & PACER_META_PROTO;
 	pkt.vlan = pacer_vlan_of(meta);
 	pkt.fragment = meta & PACER_META_FRAGMENT ? PACER_FRAG_LATER : PACER_FRAG_NONE;
-	if (meta & PACER_META_PART)
-		pkt.ports = pkt.proto ? PACER_PORTS_UNKNOWN : PACER_PORTS_ANY;
 	return pkt;
 }
 
@@ -139,12 +137,22 @@ void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *)
 
 /* --- lifting -------------------------------------------------------------------------------- */
 
-/* A wish by the text that a ban's key has, and whether it came up. */
+/* The text that a ban's key has, if it is the one that a wish names. */
 struct wanted {
 	char *key;
-	size_t which;
+	size_t which;	   /* the wish */
 	uint64_t until_ns; /* it is for what ends by then; PACER_NEVER: for any */
-	bool found;
+};
+
+/* What is to be lifted: of each wish its text, and what that is as a key of each kind. */
+struct wants {
+	const struct ban_wish *wish; /* NULL: all that there is, and the rest is unused */
+	size_t n_wishes;
+	bool *found;	   /* of each wish */
+	struct wanted *at; /* sorted */
+	size_t n, room;
+	uint32_t *kind;
+	size_t n_kinds, room_kinds;
 };
 
 static int by_key(const void *a, const void *b)
@@ -152,48 +160,116 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct wanted *)a)->key, ((const struct wanted *)b)->key);
 }
 
-/* 2001:DB8:0::1 is 2001:db8::1. */
-static char *canonical(const char *text)
+static void wants_free(struct wants *w)
 {
-	struct prefix prefix;
-	char buf[64];
-
-	return strdup(units_prefix(text, &prefix) ? text
-						  : units_prefix_text(&prefix, buf, sizeof(buf)));
+	while (w->n)
+		free(w->at[--w->n].key);
+	free(w->at);
+	free(w->found);
+	free(w->kind);
 }
 
-static void free_wanted(struct wanted *wanted, size_t n)
+/* The array with room for one more than n; NULL: no memory, and it is as it was. */
+static void *with_room(void *array, size_t n, size_t *room, size_t size)
 {
-	for (size_t i = 0; wanted && i < n; i++)
-		free(wanted[i].key);
-	free(wanted);
+	size_t more = *room ? 2 * *room : 64;
+
+	if (n < *room)
+		return array;
+	array = realloc(array, more * size);
+	if (array)
+		*room = more;
+	return array;
 }
 
-/* Sorted; NULL: no memory. */
-static struct wanted *sort_wishes(const struct ban_wish *wish, size_t n)
+static int want(struct wants *w, const char *key, size_t which, uint64_t until_ns)
 {
-	struct wanted *wanted = calloc(n + 1, sizeof(*wanted));
+	struct wanted *at = with_room(w->at, w->n, &w->room, sizeof(*at));
 
-	for (size_t i = 0; wanted && i < n; i++) {
-		wanted[i] =
-		    (struct wanted){canonical(wish[i].key), i,
-				    wish[i].until_ns ? wish[i].until_ns : PACER_NEVER, false};
-		if (!wanted[i].key) {
-			free_wanted(wanted, n);
-			return NULL;
-		}
+	if (!at)
+		return -1;
+	w->at = at;
+	at[w->n] = (struct wanted){strdup(key), which, until_ns ? until_ns : PACER_NEVER};
+	return at[w->n].key ? (w->n++, 0) : -1;
+}
+
+static int note_kind(struct wants *w, uint32_t key_id)
+{
+	uint32_t *kind;
+
+	for (size_t i = 0; i < w->n_kinds; i++)
+		if (w->kind[i] == key_id)
+			return 0;
+	kind = with_room(w->kind, w->n_kinds, &w->room_kinds, sizeof(*kind));
+	if (!kind)
+		return -1;
+	w->kind = kind;
+	kind[w->n_kinds++] = key_id;
+	return 0;
+}
+
+/* The kinds of keys that are banned. */
+static int note_kinds(struct wants *w, const struct attached *a, const struct pacer_bans *table)
+{
+	uint64_t now_ns = host_now_ns();
+
+	for (size_t i = 0; i < (size_t)table->sets * PACER_BAN_WAYS; i++) {
+		struct pacer_line copy;
+
+		if (ban_notes_read(&a->lines[table->base + i], now_ns, &copy) &&
+		    note_kind(w, copy.ban_key_id & ~PACER_KEY_V6))
+			return -1;
 	}
-	if (wanted)
-		qsort(wanted, n, sizeof(*wanted), by_key);
-	return wanted;
+	return 0;
+}
+
+/* One key may be written in several ways, and one text be a key of several kinds. */
+static int want_as_keys(struct wants *w, const struct ban_wish *wish, size_t which)
+{
+	char key[TALLY_TEXT];
+	struct pacer_packet pkt;
+
+	for (size_t k = 0; k < w->n_kinds; k++) {
+		struct policy_key kind = compile_key_of(w->kind[k]);
+
+		if (tally_key_read(&kind, wish->key, &pkt))
+			continue;
+		tally_key_text(&kind, &pkt, key, sizeof(key));
+		if (strcmp(key, wish->key) != 0 && want(w, key, which, wish->until_ns))
+			return -1;
+	}
+	return 0;
+}
+
+/* w->wish is filled in. -1: no memory. wants_free() in either case. */
+static int wants_read(struct wants *w, const struct attached *a, const struct ban_tables *t)
+{
+	const struct ban_wish *wish = w->wish;
+
+	if (!wish)
+		return 0;
+	w->found = calloc(w->n_wishes + 1, sizeof(*w->found));
+	if (!w->found)
+		return -1;
+	for (uint32_t i = 0; i < t->n; i++)
+		if (note_kinds(w, a, &a->copy[t->copy[i]].policy.bans))
+			return -1;
+	for (size_t i = 0; i < w->n_wishes; i++)
+		if (want(w, wish[i].key, i, wish[i].until_ns) || want_as_keys(w, &wish[i], i))
+			return -1;
+	if (w->n)
+		qsort(w->at, w->n, sizeof(*w->at), by_key);
+	return 0;
 }
 
 /* The first of those that are the ban's, NULL where it is none's. One key may be wished twice. */
-static struct wanted *find_wanted(struct wanted *wanted, size_t n, char *key)
+static struct wanted *find_wanted(const struct wants *w, char *key)
 {
-	struct wanted text = {.key = key}, *at = bsearch(&text, wanted, n, sizeof(*at), by_key);
+	struct wanted text = {.key = key}, *at = NULL;
 
-	while (at && at > wanted && !by_key(&text, at - 1))
+	if (w->n)
+		at = bsearch(&text, w->at, w->n, sizeof(*at), by_key);
+	while (at && at > w->at && !by_key(&text, at - 1))
 		at--;
 	return at;
 }
@@ -207,10 +283,9 @@ static struct wanted *find_for(struct wanted *first, const struct wanted *end, u
 	return NULL;
 }
 
-/* Returns how many bans were lifted. wanted NULL: all are. */
+/* Returns how many bans were lifted. */
 static size_t lift_table(struct attached *a, const struct pacer_policy *p,
-			 const struct policy *policy, const char *rule, struct wanted *wanted,
-			 size_t n)
+			 const struct policy *policy, const char *rule, struct wants *wants)
 {
 	uint64_t now_ns = host_now_ns();
 	size_t lifted = 0;
@@ -224,37 +299,38 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 		if (!ban_notes_read(line, now_ns, &copy))
 			continue;
 		describe(&copy, p, policy, now_ns, &ban);
-		if (wanted)
-			at = find_for(find_wanted(wanted, n, ban.key), wanted + n,
+		if (wants->wish)
+			at = find_for(find_wanted(wants, ban.key), wants->at + wants->n,
 				      copy.ban_until_ns);
-		if ((rule && strcmp(rule, ban.rule)) || (wanted && !at))
+		if ((rule && strcmp(rule, ban.rule)) || (wants->wish && !at))
 			continue;
 		key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
 		memcpy(key.word, copy.ban_key, sizeof(key.word));
 		if (!pacer_ban_lift(line, &key, now_ns))
 			continue;
 		lifted++;
-		for (; at && at < wanted + n && !strcmp(at->key, ban.key); at++)
-			at->found = true;
+		for (; at && at < wants->at + wants->n && !strcmp(at->key, ban.key); at++)
+			wants->found[at->which] = true;
 	}
 	return lifted;
 }
 
 /* Those that other tools wrote, too; or *error has why not all of them. */
-static int lift_of_tools(const struct attached *a, struct wanted *wanted, size_t n,
+static int lift_of_tools(const struct attached *a, const struct wants *wants,
 			 struct bans_done *done, struct policy_error *error)
 {
+	const struct ban_wish *wish = wants->wish;
 	struct policy_error why = {0};
 	struct prefix prefix;
 	size_t lifted = 0;
-	int result = wanted ? 0 : tool_bans_lift(a, NULL, &lifted, &why);
+	int result = wish ? 0 : tool_bans_lift(a, NULL, &lifted, &why);
 
 	done->done += lifted;
-	for (size_t i = 0; wanted && i < n && !result; i++) {
-		if (units_prefix(wanted[i].key, &prefix))
+	for (size_t i = 0; wish && i < wants->n_wishes && !result; i++) {
+		if (units_prefix(wish[i].key, &prefix))
 			continue;
 		result = tool_bans_lift(a, &prefix, &lifted, &why);
-		wanted[i].found |= lifted > 0;
+		wants->found[i] |= lifted > 0;
 		done->done += lifted;
 	}
 	return result ? policy_fail(error, 0, "%.300s: its own bans are lifted alone: try again",
@@ -263,23 +339,19 @@ static int lift_of_tools(const struct attached *a, struct wanted *wanted, size_t
 }
 
 static int lift_all(struct attached *a, const struct ban_tables *t, const char *rule,
-		    struct wanted *wanted, size_t n, struct bans_done *done,
-		    struct policy_error *error)
+		    struct wants *wants, struct bans_done *done, struct policy_error *error)
 {
 	int result = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!ban_tables_shared(a, t, i))
-			done->done += lift_table(a, &a->copy[t->copy[i]].policy, t->policy[i], rule,
-						 wanted, n);
+			done->done +=
+			    lift_table(a, &a->copy[t->copy[i]].policy, t->policy[i], rule, wants);
 	if (!rule)
-		result = lift_of_tools(a, wanted, n, done, error);
-	for (size_t i = 0; wanted && i < n; i++) {
-		if (wanted[i].found)
-			continue;
-		if (!done->left_out++ || wanted[i].which < done->which)
-			done->which = wanted[i].which;
-	}
+		result = lift_of_tools(a, wants, done, error);
+	for (size_t i = 0; wants->wish && i < wants->n_wishes; i++)
+		if (!wants->found[i] && !done->left_out++)
+			done->which = i;
 	ban_tables_note(a, t);
 	return result;
 }
@@ -287,21 +359,21 @@ static int lift_all(struct attached *a, const struct ban_tables *t, const char *
 static int lift_locked(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 		       struct bans_done *done, struct policy_error *error)
 {
-	struct wanted *wanted = wish ? sort_wishes(wish, n) : NULL;
-	int fd, result = -1;
+	int fd = copies_lock_of(a, error), result = -1;
 	struct ban_tables tables;
+	struct wants wants = {.wish = wish, .n_wishes = n};
 
 	*done = (struct bans_done){0};
-	if (wish && !wanted)
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	fd = copies_lock_of(a, error);
-	if (fd >= 0 && !ban_tables_open(a, &tables, error)) {
-		result = lift_all(a, &tables, rule, wanted, n, done, error);
+	if (fd < 0)
+		return -1;
+	if (!ban_tables_open(a, &tables, error)) {
+		result = wants_read(&wants, a, &tables)
+			     ? policy_fail(error, 0, "%s: no memory", a->ifname)
+			     : lift_all(a, &tables, rule, &wants, done, error);
 		ban_tables_close(&tables);
 	}
-	if (fd >= 0)
-		close(fd);
-	free_wanted(wanted, n);
+	wants_free(&wants);
+	close(fd);
 	return result;
 }
 

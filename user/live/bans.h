@@ -45,7 +45,7 @@ void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char 
 
 /* A key that is to be banned or let off. Times are host_now_ns's. */
 struct ban_wish {
-	const char *key; /* as bans_each writes it */
+	const char *key; /* as bans_each writes it, or another text that names the same key */
 	uint64_t for_ns; /* 0: until it is lifted, if it has no until_ns */
 	int line;	 /* for who wishes: where it was read */
 	bool *left_out;	 /* true afterwards where there was no room to ban it; NULL: nobody asks */
