@@ -105,6 +105,8 @@ of_one_source()
 		(.matched - .packets | . >= 10 and . <= 20)]')" '["udp",true,true,true,true]' "its end"
 	equal "$(told '.[] | select(.event == "end") | [.bytes == 42 * .packets, .ended_ns > .began_ns,
 		.time_ns - .ended_ns >= 1e9]')" '[true,true,true]' "its end's bytes and times"
+	equal "$(told '[.[] | select(.event == "start" or .event == "end") | .began_ns] | unique | length')" 1 "its beginning"
+	equal "$(told '[.[] | select(.event | startswith("key_")) | .began_ns] | unique | length')" 1 "that of its key"
 	equal "$(told '[.[] | select(.event | startswith("key_")) | [.event, .rule, .key, .share.high >= .share.low]]')" \
 		'[["key_start","udp","10.77.0.11",true],["key_end","udp","10.77.0.11",true]]' "its key"
 	told '.[] | select(.event == "start") | .needed.set' | grep -Eq '^"udp.limits\[0\].packets=[0-9]+"$' ||

@@ -683,6 +683,68 @@ static void told_in_order(void **state)
 	policy_free(three);
 }
 
+static struct {
+	enum event_kind kind;
+	int64_t day_ns;
+} days[8];
+static size_t n_days;
+
+static void note_day(const struct event *event, void *arg)
+{
+	(void)arg;
+	assert_true(n_days < 8);
+	days[n_days].kind = event->kind;
+	days[n_days++].day_ns = event->began_day_ns;
+}
+
+/*
+ * The clock of the day is set at each reading. What began has the time of day at which it began in
+ * each of its events, also across another policy; a key that is heavy later has its own.
+ */
+static void told_of_one_day(void **state)
+{
+	static const struct {
+		enum event_kind kind;
+		int64_t day_ns;
+	} expected[] = {{EVENT_START, 11},   {EVENT_KEY_START, 12}, {EVENT_GOES_ON, 11},
+			{EVENT_KEY_END, 12}, {EVENT_END, 11},	    {EVENT_START, 300}};
+	struct policy *one = parsed("rules: [{name: a, " LIMITS "}]"),
+		      *two = parsed("rules: [{name: x, match: {dport: 1}, " LIMITS
+				    "}, {name: a, " LIMITS "}]");
+	const uint32_t first[] = {1}, second[] = {2, 1};
+	struct pacer_counters c[2] = {0};
+	struct crowd_packet p[CROWD_MAX];
+	struct detector d;
+
+	(void)state;
+	n_days = 0;
+	detector_open(&d, &usual, note_day, NULL);
+	detector_policy(&d, one, first);
+	for (uint64_t s = 1; s < 40; s++) {
+		if (s == 4) {
+			detector_policy(&d, two, second);
+			c[1] = c[0];
+			c[0] = (struct pacer_counters){0};
+		}
+		if ((s > 1 && s < 12) || s == 30)
+			c[s >= 4].by[PACER_DENY_WINDOW].packets += 5000;
+		for (size_t i = 0; i < CROWD_MAX; i++)
+			p[i] = packet_from(0x0a000001, s >= 4, s * S);
+		d.day_ns = (int64_t)(s == 30 ? 300 : 9 + s);
+		if (detector_read(&d, c, s * S))
+			detector_tell(&d, s > 2 && s < 12 ? p : NULL, CROWD_MAX, 5000);
+	}
+	assert_int_equal(n_days, sizeof(expected) / sizeof(*expected));
+	for (size_t i = 0; i < n_days; i++) {
+		assert_int_equal(days[i].kind, expected[i].kind);
+		assert_int_equal(days[i].day_ns, expected[i].day_ns);
+	}
+	n_days = 0;
+	detector_stop(&d);
+	policy_free(one);
+	policy_free(two);
+}
+
 static uint32_t rung_told;
 
 static void note_rung(const struct event *event, void *arg)
@@ -816,17 +878,29 @@ static void of_a_coarse_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(begins_and_ends),	  cmocka_unit_test(of_the_ordinary),
-	    cmocka_unit_test(how_late),		  cmocka_unit_test(another_pacer),
-	    cmocka_unit_test(of_no_time),	  cmocka_unit_test(two_in_turn),
-	    cmocka_unit_test(right_after_an_end), cmocka_unit_test(news),
-	    cmocka_unit_test(heavy_keys),	  cmocka_unit_test(too_many_keys),
-	    cmocka_unit_test(kinds_of_crowds),	  cmocka_unit_test(impossible_senders),
-	    cmocka_unit_test(shares_of_keys),	  cmocka_unit_test(needed_values),
-	    cmocka_unit_test(needed_of_a_rung),	  cmocka_unit_test(told_in_order),
-	    cmocka_unit_test(told_of_another),	  cmocka_unit_test(told_without_memory),
-	    cmocka_unit_test(of_a_coarse_clock),  cmocka_unit_test(told_of_a_rung),
-	    cmocka_unit_test(limits_of_a_key),	  cmocka_unit_test(greatest_in_a_second),
+	    cmocka_unit_test(begins_and_ends),
+	    cmocka_unit_test(of_the_ordinary),
+	    cmocka_unit_test(how_late),
+	    cmocka_unit_test(another_pacer),
+	    cmocka_unit_test(of_no_time),
+	    cmocka_unit_test(two_in_turn),
+	    cmocka_unit_test(right_after_an_end),
+	    cmocka_unit_test(news),
+	    cmocka_unit_test(heavy_keys),
+	    cmocka_unit_test(too_many_keys),
+	    cmocka_unit_test(kinds_of_crowds),
+	    cmocka_unit_test(impossible_senders),
+	    cmocka_unit_test(shares_of_keys),
+	    cmocka_unit_test(needed_values),
+	    cmocka_unit_test(needed_of_a_rung),
+	    cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(told_of_one_day),
+	    cmocka_unit_test(told_of_another),
+	    cmocka_unit_test(told_without_memory),
+	    cmocka_unit_test(of_a_coarse_clock),
+	    cmocka_unit_test(told_of_a_rung),
+	    cmocka_unit_test(limits_of_a_key),
+	    cmocka_unit_test(greatest_in_a_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

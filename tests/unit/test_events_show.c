@@ -56,6 +56,28 @@ static void test_lines(void **unused)
 			       " limits[1], rung 3: 0 keys have an entry of 0, and about "));
 }
 
+/* The clock of the day was set since it began, which is not told anew. */
+static void test_begin(void **unused)
+{
+	const struct event_place later = {"eth0", 7000000000};
+	struct event end = {.kind = EVENT_END,
+			    .rule = "dns",
+			    .began_ns = 2000000000,
+			    .began_day_ns = 1000000000,
+			    .ended_ns = 4000000000,
+			    .told_ns = 5000000000};
+	char text[EVENT_TEXT], *json;
+
+	(void)unused;
+	event_text(&end, &later, text, sizeof(text));
+	assert_non_null(strstr(text, "1970-01-01T00:00:12.000Z eth0 end dns: "));
+	assert_non_null(strstr(text, " since 1970-01-01T00:00:03.000Z, for 2.0 s, "));
+	json = event_json(&end, &later);
+	assert_non_null(strstr(json, "\"time_ns\":12000000000,"));
+	assert_non_null(strstr(json, "\"began_ns\":3000000000,\"ended_ns\":11000000000,"));
+	free(json);
+}
+
 /* No rate of an episode is above its greatest in a second, though it was shorter. */
 static void test_a_short_one(void **unused)
 {
@@ -90,6 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_begin),
 	    cmocka_unit_test(test_a_short_one),
 	};
 

@@ -19,6 +19,7 @@
 
 #include "episodes/follow.h"
 #include "live/copies.h"
+#include "live/day.h"
 #include "live/host.h"
 #include "live/snapshot.h"
 #include "plan/compile.h"
@@ -68,6 +69,13 @@ uint64_t host_resolution_ns(void)
 uint64_t host_now_ns(void)
 {
 	return now_ns;
+}
+
+static int64_t day_ns;
+
+int64_t day_minus_now_ns(void)
+{
+	return day_ns;
 }
 
 ssize_t getrandom(void *to, size_t n, unsigned int flags)
@@ -125,7 +133,8 @@ static void apply(const char *text, uint32_t counter)
 
 static char told[1 << 17];
 
-static char who[64]; /* has made the last change */
+static char who[64];	     /* has made the last change */
+static int64_t began_day_ns; /* of what began */
 
 static void note(const struct event *e, void *arg)
 {
@@ -133,6 +142,8 @@ static void note(const struct event *e, void *arg)
 
 	if (e->who)
 		snprintf(who, sizeof(who), "%s", e->who);
+	if (e->kind == EVENT_START || e->kind == EVENT_END)
+		assert_int_equal(e->began_day_ns, began_day_ns);
 	assert_ptr_equal(arg, told);
 	snprintf(told + at, sizeof(told) - at, "%s%s%s%s%s", event_name(e->kind),
 		 e->rule ? " of " : "", e->rule ? e->rule : "", e->what ? ": " : "",
@@ -177,6 +188,7 @@ static int setup(void **unused)
 	pacer =
 	    (struct attached){.ifname = "eth0", .control = &control, .copy = copies, .log = &notes};
 	now_ns = 1000 * S;
+	day_ns = began_day_ns = 0;
 	no_counters = no_chance = false;
 	befalls = NULL;
 	n_items = 0;
@@ -514,6 +526,21 @@ static void noted(const char *what)
 	assert_string_equal(all, what);
 }
 
+/* When it began is told by the clock of the day as it was then, though that is set meanwhile. */
+static void test_began_on_one_day(void **unused)
+{
+	(void)unused;
+	round_after(100 * MS);
+	day_ns = began_day_ns = 7;
+	deny(500);
+	round_after(100 * MS);
+	tells("start of a;");
+	day_ns = -9;
+	for (int i = 0; i < 120; i++)
+		round_after(100 * MS);
+	tells("end of a;");
+}
+
 static void others_round(void)
 {
 	meanwhile = NULL;
@@ -662,6 +689,7 @@ int main(void)
 	    CASE(test_unreadable),
 	    CASE(test_late),
 	    CASE(test_losses),
+	    CASE(test_began_on_one_day),
 	    CASE(test_noted_once),
 	    CASE(test_sampled),
 	    CASE(test_past),

@@ -13,6 +13,7 @@
 #include "config/text.h"
 #include "episodes/follow.h"
 #include "episodes/replayed.h"
+#include "live/day.h"
 #include "live/host.h"
 #include "live/watch.h"
 
@@ -128,15 +129,6 @@ static int run_replay(const struct options *o, const struct episode_settings *by
 
 /* --- of a pacer at work ----------------------------------------------------------------------- */
 
-/* Added to a monotonic time, this gives the time of day. */
-static int64_t day_minus_monotonic_ns(void)
-{
-	struct timespec day;
-
-	clock_gettime(CLOCK_REALTIME, &day);
-	return (int64_t)(day.tv_sec * 1000000000ll + day.tv_nsec - (int64_t)host_now_ns());
-}
-
 /* An interface that is followed. */
 struct followed {
 	struct followed *next;
@@ -162,7 +154,7 @@ static void tell_of(const struct event *event, void *arg)
 {
 	struct followed *at = arg;
 
-	at->t->place = (struct event_place){at->ifname, day_minus_monotonic_ns()};
+	at->t->place = (struct event_place){at->ifname, day_minus_now_ns()};
 	tell(event, at->t);
 }
 
@@ -414,7 +406,7 @@ static void tell_past(const struct event *event, void *arg)
 
 static int show_past(struct attached *a, const struct options *o)
 {
-	struct event_place place = {a->ifname, day_minus_monotonic_ns()};
+	struct event_place place = {a->ifname, day_minus_now_ns()};
 	struct looking_back l = {&place, o->json};
 	struct policy_error error = {0};
 	struct follow_past past;

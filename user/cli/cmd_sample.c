@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -18,7 +17,7 @@
 #include "estimate/estimate_key.h"
 #include "estimate/judged.h"
 #include "live/copies.h"
-#include "live/host.h"
+#include "live/day.h"
 #include "live/snapshot.h"
 #include "offline/plot.h"
 #include "plan/sampling.h"
@@ -182,18 +181,9 @@ static int show_sample(const struct shown *s, bool json)
 
 /* --- pcap ----------------------------------------------------------------------------------- */
 
-/* Added to a monotonic time, this gives the time of day. */
-static int64_t day_minus_monotonic_ns(void)
-{
-	struct timespec day;
-
-	clock_gettime(CLOCK_REALTIME, &day);
-	return (int64_t)(day.tv_sec * 1000000000ll + day.tv_nsec - (int64_t)host_now_ns());
-}
-
 static void dump_rows(const struct sample *sample, pcap_dumper_t *dumper)
 {
-	int64_t offset_ns = day_minus_monotonic_ns();
+	int64_t offset_ns = day_minus_now_ns();
 
 	for (uint32_t i = sample->rows; i--;) {
 		const struct sample_row *row = &sample->row[i];

@@ -105,15 +105,22 @@ static struct episode_sum rate_of(const struct event *e)
 	return sum;
 }
 
+/* When it began, as the clock of the day was then: in each of its events the same. */
+static struct event_place place_of_begin(const struct event *e, const struct event_place *place)
+{
+	return (struct event_place){place->ifname, e->began_day_ns};
+}
+
 static void add_episode(struct line *l, const struct event *e, const struct event_place *place)
 {
+	struct event_place begin = place_of_begin(e, place);
 	struct episode_sum lately = rate_of(e);
 	uint64_t end_ns = e->ended_ns ? e->ended_ns : e->began_ns + e->so_far.ns;
 	char time[EVENT_TIME];
 
 	add(l, "%s of %s packets denied", thousands(e->so_far.denied).text,
 	    thousands(e->so_far.matched).text);
-	add(l, " since %s, ", event_time(place, e->began_ns, time));
+	add(l, " since %s, ", event_time(&begin, e->began_ns, time));
 	if (e->kind != EVENT_START) {
 		add(l, "for ");
 		add_span(l, end_ns - e->began_ns);
@@ -298,6 +305,7 @@ static void emit_rest(const struct event *e, const struct event_place *place)
 
 void event_emit(const struct event *e, const struct event_place *place)
 {
+	struct event_place begin = place_of_begin(e, place);
 	char time[EVENT_TIME];
 
 	emit_string("event", event_name(e->kind), NULL);
@@ -306,7 +314,7 @@ void event_emit(const struct event *e, const struct event_place *place)
 	emit_time("time_ns", place, e->told_ns);
 	if (e->rule)
 		emit_string("rule", e->rule, NULL);
-	emit_time("began_ns", place, e->began_ns);
+	emit_time("began_ns", &begin, e->began_ns);
 	emit_time("ended_ns", place, e->ended_ns);
 	if (e->kind <= EVENT_END && !e->what)
 		emit_episode(e);

@@ -8,7 +8,7 @@
 /* Where it happened, and what makes the time of day of its times. */
 struct event_place {
 	const char *ifname; /* of a capture: its file */
-	int64_t day_ns;	    /* added to a time of the event: since 1970 */
+	int64_t day_ns;	    /* added to a time of the event, but for its began_ns: since 1970 */
 };
 
 /* "2026-11-22T04:37:28.123Z". Returns buf. */

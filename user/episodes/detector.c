@@ -43,6 +43,7 @@ static struct event event_of(const struct detector *d, const struct detector_rul
 			      .told_ns = d->now_ns,
 			      .rule = rule->name,
 			      .began_ns = e->began_ns,
+			      .began_day_ns = rule->day_ns,
 			      .so_far = episode_so_far(e),
 			      .lately = episode_lately(e),
 			      .peak_pps = e->peak.pps};
@@ -59,6 +60,7 @@ static void tell_key(const struct heavy_key *key, bool began, void *arg)
 	struct event event = event_of(t->d, t->rule, began ? EVENT_KEY_START : EVENT_KEY_END);
 
 	event.began_ns = key->began_ns;
+	event.began_day_ns = key->day_ns;
 	if (!began) /* it was sampled a little longer than it was denied */
 		event.ended_ns = key->heavy_ns < t->rule->episode.excess_ns
 				     ? key->heavy_ns
@@ -186,6 +188,8 @@ bool detector_read(struct detector *d, const struct pacer_counters *counters, ui
 		struct detector_rule *rule = &d->rule[i];
 
 		rule->step = episode_feed(&rule->episode, &d->by, &counters[i], now_ns);
+		if (rule->step == EPISODE_STARTS)
+			rule->day_ns = d->day_ns;
 		told |= rule->step != EPISODE_NOTHING;
 		on |= rule->episode.on;
 	}
@@ -217,6 +221,7 @@ static void feed_keys(struct detector *d, struct detector_rule *rule)
 
 	for (uint32_t i = 0; i < crowd->keys; i++)
 		seen[i] = (struct heavy_seen){crowd->key[i].key, crowd->key[i].share};
+	rule->heavy.day_ns = d->day_ns;
 	heavy_feed(&rule->heavy, seen, crowd->keys, d->now_ns, d->by.quiet_ns + 2 * SAMPLE_NS,
 		   tell_key, &t);
 }

@@ -54,6 +54,7 @@ struct event {
 	const char *rule; /* NULL: of none */
 	/* of an episode, or of a heavy key: from when, until when */
 	uint64_t began_ns, ended_ns;
+	int64_t began_day_ns;		   /* struct detector's day_ns when it began */
 	struct episode_sum so_far, lately; /* since it began; since it was last told of */
 	double peak_pps;
 	const struct crowd *crowd;   /* NULL: there is no sample */
@@ -83,6 +84,7 @@ struct detector_rule {
 	enum episode_step step; /* to be told */
 	struct episode episode;
 	struct heavy heavy;
+	int64_t day_ns;	    /* the detector's when the episode began */
 	struct crowd crowd; /* as it last was while more was denied than is ordinary */
 };
 
@@ -104,6 +106,9 @@ struct detector {
 	/* A packet's clock is behind that of readings by so much at most. From detector_open on 0;
 	 * whoever feeds it may set it. */
 	uint64_t behind_ns;
+	/* Added to a time, the time of day, for whom the clock of the day may be set meanwhile. As
+	 * behind_ns. */
+	int64_t day_ns;
 };
 
 void detector_open(struct detector *d, const struct episode_settings *by, event_tell *tell,

@@ -12,6 +12,7 @@
 #include "estimate/judged.h"
 #include "key.h"
 #include "live/copies.h"
+#include "live/day.h"
 #include "live/host.h"
 #include "live/reading.h"
 #include "live/snapshot.h"
@@ -514,6 +515,7 @@ int follow_round(struct follow *f, struct policy_error *error)
 	tell_unspoken(f);
 	for (size_t r = 0; r < f->policy->n_rules; r++)
 		tell_full(f, r, counters[r].events[PACER_BANS_FULL]);
+	f->detector.day_ns = day_minus_now_ns();
 	if (detector_read(&f->detector, counters, f->last_ns))
 		tell_detected(f);
 	look_at_tables(f);

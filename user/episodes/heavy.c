@@ -26,6 +26,7 @@ static void see(struct heavy *h, const struct heavy_seen *seen, uint64_t now_ns,
 		}
 		snprintf(at->key, sizeof(at->key), "%s", seen->key);
 		at->began_ns = now_ns;
+		at->day_ns = h->day_ns;
 	}
 	at->heavy_ns = now_ns;
 	at->share = seen->share;

@@ -36,13 +36,15 @@ struct heavy_seen {
 struct heavy_key {
 	char key[TALLY_TEXT];	     /* "": a free place */
 	uint64_t began_ns, heavy_ns; /* when it was first heavy, and last */
+	int64_t day_ns;		     /* struct heavy's, when it was first */
 	struct heavy_share share;    /* when it was last heavy */
 };
 
 /* All zero: none is heavy. */
 struct heavy {
 	struct heavy_key at[HEAVY_KEYS];
-	uint64_t lost; /* keys that were heavy and found no place */
+	uint64_t lost;	/* keys that were heavy and found no place */
+	int64_t day_ns; /* for keys that begin: struct detector's; set before heavy_feed */
 };
 
 /* What is told of a key: it began, or it is over. */
