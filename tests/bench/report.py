@@ -205,9 +205,10 @@ def print_core(rows):
 
 def print_state(window):
     """Of a gap and a window, what `xdp-pacer check --json` says of their state."""
-    of = window["state_bytes"] / window["records"]
+    records = window["records"] + window["shared"]
+    of = window["state_bytes"] / records
     print(f"\nState, one gap and one window of {window['slots']} slots: {of:.0f} bytes a record, "
-          f"{window['records']} of them in {window['state_bytes'] >> 20} MiB; a third are shared, so "
+          f"{records} of them in {window['state_bytes'] >> 20} MiB; a third are shared, so "
           f"{1.5 * of:.0f} bytes a source that has one of its own")
 
 

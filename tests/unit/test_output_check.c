@@ -126,6 +126,34 @@ static void test_json(void **unused)
 	json_decref(all);
 }
 
+/* As the text has them, and as `top` and `export` do: those that keys share are none of them. */
+static void test_records(void **unused)
+{
+	static const char *const name[] = {"records", "entries"};
+	char line[80], *text;
+	json_t *all;
+
+	(void)unused;
+	assert_int_equal(
+	    load("rules: [{name: a, limits: [{key: src, packets: 9, window: 1s}, {key: "
+		 "src, rate: 9/s, burst: 9}, {key: all, packets: 9, window: 1s}]}]\n"),
+	    0);
+	all = check_json();
+	text = check_text();
+	for (size_t i = 0; i < 3; i++) {
+		const struct pacer_limiter *t = &now.bin.rule[0].limiter[i];
+		const json_t *limit = json_array_get(json_object_get(all, "limits"), i);
+
+		assert_true(i == 2 ? !t->sets : t->sets > 0);
+		assert_int_equal(number(limit, name[i % 2]), 2 * t->sets);
+		assert_int_equal(number(limit, "shared"), t->shared);
+		snprintf(line, sizeof(line), "    %u %s of ", 2 * t->sets, name[i % 2]);
+		assert_int_equal(strstr(text, line) != NULL, i < 2);
+	}
+	json_decref(all);
+	free(text);
+}
+
 /* ---- memory ---- */
 
 static const char *const memory_of[] = {
@@ -507,6 +535,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_json),
+	    TEST(test_records),
 	    TEST(test_memory_adds_up),
 	    TEST(test_silence),
 	    TEST(test_gap_more),

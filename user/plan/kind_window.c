@@ -226,11 +226,12 @@ static void facts(const struct kind_subject *of, struct facts *to)
 		       ? "    counted in units of %u bytes, rounded up for each packet\n"
 		       : NULL,
 		   unit_bytes);
-	facts_uint(to, "records", entries_number(t),
+	facts_uint(to, "records", 2ull * t->sets,
 		   t->sets ? "    %llu records of %u bytes: exact for that many sources less "
-			     "collisions; beyond, the rest share %u\n"
+			     "collisions; beyond, the rest "
 			   : NULL,
-		   2ull * t->sets, (unsigned int)sizeof(union pacer_unit) * t->units, t->shared);
+		   2ull * t->sets, (unsigned int)sizeof(union pacer_unit) * t->units);
+	facts_uint(to, "shared", t->shared, t->sets ? "share %u\n" : NULL, t->shared);
 	silence(t, of->plan->resolution_ns, to);
 }
 
