@@ -585,6 +585,7 @@ wrong()
 	refused 2 'it wants one interface' pacer events
 	refused 2 'it wants one interface' pacer events --follow
 	refused 2 'it wants one interface' pacer events s0 s0
+	refused 2 'it wants one interface, or with --follow some or all' pacer events all
 	refused 2 'are for --follow' pacer events s0 --exec true
 	refused 2 'are for --follow' pacer events s0 --least 5
 	refused 2 'are for --follow' pacer events s0 --quiet 1s

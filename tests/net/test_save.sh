@@ -179,6 +179,7 @@ bad_places()
 	refused 1 'is no regular file' pacer save s0 /dev/null
 	refused 1 'No such file' pacer save s0 "$work/no/such/place"
 	refused 2 'wants one interface and a file' pacer save s0
+	refused 2 'wants one interface and a file' pacer save all "$work/all"
 	refused 1 'has no pacer' pacer save lo "$(file)"
 	arrive "2" n=5
 	apply one --confirm-within 60s

@@ -176,6 +176,8 @@ interfaces()
 	refused 1 'gone0: there is no such interface' pacer serve gone0 -c "$work/one.yaml" \
 		--state "$work/gone.state"
 	refused 2 'wants one interface, -c POLICY and --state FILE' pacer serve s0
+	refused 2 'wants one interface, -c POLICY and --state FILE' \
+		pacer serve all -c "$work/x" --state "$work/x"
 	printf 'sets: [{name: g, file: %s}]\nrules: [{name: a, match: {src: "@g"}, verdict: drop}]\n' \
 		"$work/absent" >"$work/lost.yaml"
 	refused 2 "absent: No such file" pacer serve s0 -c "$work/lost.yaml" --state "$work/gone.state"

@@ -382,6 +382,7 @@ without_a_terminal()
 	END
 	refused 1 's0x: .*' pacer top s0x --once
 	refused 2 'it wants one interface' pacer top --once
+	refused 2 'it wants one interface' pacer top all --once
 	refused 2 '100ms or more' pacer top s0 --every 1ms
 	off
 	watched_policy "$every_packet"

@@ -135,7 +135,10 @@ static void test_lists(void **unused)
 	    {" a , b c\t", ',', "a|b c", 0},
 	    {"#a,b", ',', "#a|b", 0},
 	    {"a,,b", ',', NULL, 0},
-	    {"a,", ',', NULL, 0},
+	    {"a,", ',', "a", 0}, /* as a list of one has a comma, too */
+	    {"a,b,", ',', "a|b", 0},
+	    {"a,,", ',', NULL, 0},
+	    {",", ',', NULL, 0},
 	    {"", ',', NULL, 0},
 	    {"a,b,a", ',', NULL, 0},
 	    {"a,-", ',', NULL, 0},

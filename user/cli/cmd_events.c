@@ -10,6 +10,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/events_pass.h"
+#include "cli/several.h"
 #include "config/text.h"
 #include "episodes/follow.h"
 #include "episodes/replayed.h"
@@ -465,7 +466,7 @@ static int run_events(struct options *o)
 	if (o->exec || o->journal || o->least || o->quiet_ns)
 		return misused("events", "--exec, --journal, --least and --quiet are for --follow "
 					 "and --replay");
-	if (o->n_args != 1)
+	if (o->n_args != 1 || several_all(o))
 		return misused("events", "it wants one interface, or with --follow some or all");
 	return with_pacer(o, show_past);
 }

@@ -24,6 +24,7 @@
 #include "cli/fleet_keys.h"
 #include "cli/fleet_number.h"
 #include "cli/fleet_policy.h"
+#include "cli/several.h"
 #include "config/text.h"
 #include "estimate/heaviest.h"
 #include "fleet/talk.h"
@@ -770,7 +771,7 @@ static int run_fleet(struct options *o)
 {
 	struct stat folder;
 
-	if (!o->n_args || o->n_args > AGENTS_MAX)
+	if (!o->n_args || o->n_args > AGENTS_MAX || several_all(o))
 		return misused("fleet", "it wants an interface, or several, up to %d", AGENTS_MAX);
 	if (o->n_args == 1)
 		return run_one(o, -1);

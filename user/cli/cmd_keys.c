@@ -115,8 +115,9 @@ static int read_keys(const char *given, struct keys_list *list)
 	text = read_text(given, &len);
 	if (!text && errno == ENOENT)
 		return misused("keys",
-			       "--keys %s: there is no such file, and a list of keys has a comma",
-			       given);
+			       "--keys %s: there is no such file, and a list of keys has a comma: "
+			       "write %s, for one key",
+			       given, given);
 	if (!text) {
 		complaint("%s: %s", given, strerror(errno));
 		return EXIT_WRONG;

@@ -2,6 +2,7 @@
 /* save: what a pacer holds to a file, for `load --restore`. */
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/several.h"
 #include "config/text.h"
 #include "live/attach.h"
 #include "live/save.h"
@@ -38,7 +39,7 @@ static int save(struct attached *a, const struct options *o)
 
 static int run_save(struct options *o)
 {
-	if (o->n_args != 2)
+	if (o->n_args != 2 || several_all(o))
 		return misused("save", "it wants one interface and a file");
 	return with_pacer(o, save);
 }

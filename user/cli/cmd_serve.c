@@ -16,6 +16,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
+#include "cli/several.h"
 #include "config/text.h"
 #include "live/attach.h"
 #include "live/copies.h"
@@ -234,7 +235,7 @@ static int run_serve(struct options *o)
 	sigset_t signals;
 	int code, told;
 
-	if (o->n_args != 1 || !o->policy || !o->state)
+	if (o->n_args != 1 || several_all(o) || !o->policy || !o->state)
 		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
+#include "cli/several.h"
 #include "cli/terminal.h"
 #include "cli/top_screen.h"
 #include "config/text.h"
@@ -305,7 +306,7 @@ static int run_top(struct options *o)
 	struct run *run;
 	int code;
 
-	if (o->n_args != 1)
+	if (o->n_args != 1 || several_all(o))
 		return misused("top", "it wants one interface");
 	if (o->every_ns && o->every_ns < EVERY_LEAST)
 		return misused("top", "--every is 100ms or more");

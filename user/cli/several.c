@@ -66,9 +66,14 @@ static int count_names(const struct verb *verb, const struct options *o)
 	return n;
 }
 
+bool several_all(const struct options *o)
+{
+	return o->n_args && !strcmp(o->args[0], "all") && !if_nametoindex("all");
+}
+
 static bool is_all(const struct options *o, int n_names)
 {
-	return n_names == 1 && !strcmp(o->args[0], "all") && !if_nametoindex("all");
+	return n_names == 1 && several_all(o);
 }
 
 /* 0, or the exit code. */

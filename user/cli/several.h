@@ -6,6 +6,12 @@
 #include "cli/cmd.h"
 
 /*
+ * Is the first argument `all`, and no interface's name? For verbs that see to their interfaces by
+ * themselves and do not take it.
+ */
+bool several_all(const struct options *o);
+
+/*
  * Runs the verb, once for each interface that its arguments begin with. Of several it is one result
  * (emit_many_begin). What changes something is done once for interfaces that share their state, and
  * for none if one of them has no pacer. Returns the exit code, the worst of all.

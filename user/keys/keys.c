@@ -141,7 +141,7 @@ int keys_parse(const char *text, size_t len, char separator, struct keys_list *l
 	for (const char *next; text; text = next) {
 		const char *stop = memchr(text, separator, (size_t)(end - text));
 
-		next = stop ? stop + 1 : NULL;
+		next = stop && (separator == '\n' || stop + 1 < end) ? stop + 1 : NULL;
 		line++;
 		if (add_key(list, text, (size_t)((stop ? stop : end) - text), separator, error)) {
 			keys_list_free(list);
