@@ -154,6 +154,35 @@ static void test_records(void **unused)
 	free(text);
 }
 
+/* The service runs in another folder than who tries a policy: of what it would not find. */
+static void test_files_of_a_folder(void **unused)
+{
+	static const char *const names[] = {"set near: near.txt is looked for in ",
+					    "fleet.cert: c.pem is ", "fleet.key: sub/k.pem is "};
+	json_t *all, *warnings;
+	char *text;
+
+	(void)unused;
+	assert_int_equal(
+	    load("sets: [{name: near, file: near.txt}, {name: far, file: /far.txt}, {name: of, of: "
+		 "[192.0.2.1]}]\nfleet: {store: 'https://a', name: edge, cert: c.pem, key: "
+		 "sub/k.pem, ca: /ca.pem}\nrules: []\n"),
+	    0);
+	all = check_json();
+	text = check_text();
+	warnings = json_object_get(all, "warnings");
+	assert_int_equal(json_array_size(warnings), ARRAY(names));
+	for (size_t i = 0; i < ARRAY(names); i++) {
+		const char *said = json_string_value(json_array_get(warnings, i));
+
+		assert_ptr_equal(strstr(said, names[i]), said);
+		assert_non_null(strstr(said, "the service runs in /: name the whole path"));
+		assert_non_null(strstr(text, said));
+	}
+	json_decref(all);
+	free(text);
+}
+
 /* ---- memory ---- */
 
 static const char *const memory_of[] = {
@@ -534,17 +563,10 @@ static void test_more_than_there_is(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_json),
-	    TEST(test_records),
-	    TEST(test_memory_adds_up),
-	    TEST(test_silence),
-	    TEST(test_gap_more),
-	    TEST(test_rate),
-	    TEST(test_one_use),
-	    TEST(test_fleet),
-	    TEST(test_equal_parts),
-	    TEST(test_sets_and_verdicts),
-	    TEST(test_more_than_there_is),
+	    TEST(test_json),	       TEST(test_records),	     TEST(test_files_of_a_folder),
+	    TEST(test_memory_adds_up), TEST(test_silence),	     TEST(test_gap_more),
+	    TEST(test_rate),	       TEST(test_one_use),	     TEST(test_fleet),
+	    TEST(test_equal_parts),    TEST(test_sets_and_verdicts), TEST(test_more_than_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

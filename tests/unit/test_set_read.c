@@ -620,6 +620,13 @@ static void files(void **unused)
 	assert_string_equal(error.text, "it is a directory: name a file of prefixes");
 	assert_int_equal(set_read_file("/nowhere/x", &source, &t, &error), -1);
 	assert_string_equal(error.text, "No such file or directory: name a file of prefixes");
+	assert_string_equal(error.file, "/nowhere/x");
+	assert_int_equal(chdir("/tmp"), 0); /* a name without its folder is of the present one */
+	assert_int_equal(set_read_file("test_set_read.none", &source, &t, &error), -1);
+	assert_string_equal(error.file, "/tmp/test_set_read.none");
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(set_read_file("nowhere/x", &source, &t, &error), -1);
+	assert_string_equal(error.file, "/nowhere/x");
 	assert_int_equal(set_read_file("/dev/zero", &source, &t, &error), -1);
 	assert_string_equal(error.text, "it is a device: name a file of prefixes");
 	close(fd);

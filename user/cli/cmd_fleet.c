@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #include "cli/fleet_policy.h"
 #include "cli/several.h"
 #include "config/text.h"
+#include "config/whole_path.h"
 #include "estimate/heaviest.h"
 #include "fleet/talk.h"
 #include "live/clocks.h"
@@ -255,13 +257,14 @@ static uint64_t now_ns(void)
 static int open_store(struct agent *g)
 {
 	struct store_options o = {.endpoints = g->fleet.n_stores, .timeout_ms = TIMEOUT_MS};
+	static char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX]; /* which errors name, whole */
 	char prefix[64], why[STORE_WHY];
 
 	for (size_t i = 0; i < o.endpoints; i++)
 		o.endpoint[i] = g->fleet.store[i];
-	o.ca = *g->fleet.ca ? g->fleet.ca : NULL;
-	o.cert = *g->fleet.cert ? g->fleet.cert : NULL;
-	o.key = *g->fleet.key ? g->fleet.key : NULL;
+	o.ca = *g->fleet.ca ? whole_path(g->fleet.ca, ca, sizeof(ca)) : NULL;
+	o.cert = *g->fleet.cert ? whole_path(g->fleet.cert, cert, sizeof(cert)) : NULL;
+	o.key = *g->fleet.key ? whole_path(g->fleet.key, key, sizeof(key)) : NULL;
 	snprintf(prefix, sizeof(prefix), "/xdp-pacer/%s/", g->fleet.name);
 	o.prefix = prefix;
 	o.first = TALK_FIRST;

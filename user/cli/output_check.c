@@ -467,7 +467,7 @@ const char *output_says(enum pacer_says says, enum pacer_over over, const char *
 }
 
 /* Of rules that have one, and of packets of no rule. */
-static void emit_verdicts(const struct policy *policy, const struct pacer_policy *bin)
+static void emit_verdicts(const struct policy *policy)
 {
 	const char *text, *pool = policy->else_pool_name;
 	char buf[TEXT];
@@ -491,9 +491,34 @@ static void emit_verdicts(const struct policy *policy, const struct pacer_policy
 					"passes)\n"
 				      : NULL,
 		    text);
+}
+
+static void warn_of_file(const char *of, const char *name, const char *file)
+{
+	char text[2 * POLICY_PATH_MAX];
+
+	if (!*file || *file == '/')
+		return;
+	snprintf(text, sizeof(text),
+		 "%s%s: %s is looked for in the folder in which a command runs, and the service "
+		 "runs in /: name the whole path",
+		 of, name, file);
+	emit_string("", text, "  warning: %s\n", printable(text).text);
+}
+
+static void emit_warnings(const struct policy *policy, const struct pacer_policy *bin)
+{
+	const struct policy_fleet *fleet = &policy->fleet;
+	const char *text;
+
 	emit_array("warnings");
 	for (size_t i = 0; (text = lockout_warning(policy, bin, i)); i++)
 		emit_string("", text, "  warning: %s\n", text);
+	for (size_t i = 0; i < policy->n_sets; i++)
+		warn_of_file("set ", policy->set[i].name, policy->set[i].file);
+	warn_of_file("fleet.cert", "", fleet->cert);
+	warn_of_file("fleet.key", "", fleet->key);
+	warn_of_file("fleet.ca", "", fleet->ca);
 	emit_close();
 }
 
@@ -513,7 +538,8 @@ void output_check(const struct policy *policy, const struct output_sets *sets,
 	for (size_t i = 0; i < plan->n_limits; i++)
 		emit_limit(policy, bin, plan, &plan->limit[i]);
 	emit_close();
-	emit_verdicts(policy, bin);
+	emit_verdicts(policy);
+	emit_warnings(policy, bin);
 	emit_array("pools");
 	for (size_t i = 0; i < policy->n_pools; i++)
 		emit_pool(&policy->pool[i], &bin->pool[i], plan->cpus);

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/text.h"
+#include "config/whole_path.h"
 
 #define SHOWN	   48u /* bytes of a wrong word that an error tells */
 #define FIELDS_MAX 64u
@@ -803,6 +805,7 @@ static int open_file(const char *path)
 int set_read_file(const char *path, const struct set_source *source, struct set_text *out,
 		  struct policy_error *error)
 {
+	static char whole[PATH_MAX]; /* which the error names; one thread */
 	int fd = open_file(path), result;
 	const char *why = fd < 0 ? NULL : no_file(path, fd);
 	size_t len = 0;
@@ -815,7 +818,8 @@ int set_read_file(const char *path, const struct set_source *source, struct set_
 			why = errno == EISDIR ? "it is a directory" : strerror(errno);
 		policy_explain(error, memory ? POLICY_NO_MEMORY : 0, "%s%s", why,
 			       memory ? "" : ": name a file of prefixes");
-		error->file = source->name;
+		error->file =
+		    is_given(path) ? source->name : whole_path(path, whole, sizeof(whole));
 	}
 	if (fd >= 0)
 		close(fd);
