@@ -356,6 +356,17 @@ static void test_goes_on(void **unused)
 	assert_true(follow_go_on(&follower, &states, 8));
 }
 
+/* A policy's rules are counted as its copy says, not as the one before has them. */
+static void test_counted_by_its_copy(void **unused)
+{
+	(void)unused;
+	apply(OF("b"), 2);
+	round_after(100 * MS);
+	counts[2].by[PACER_DENY_WINDOW].packets = 500;
+	round_after(100 * MS);
+	assert_non_null(strstr(told, "start of b"));
+}
+
 /* A change of which no tool speaks. */
 static void test_unspoken(void **unused)
 {
@@ -684,6 +695,7 @@ int main(void)
 	    CASE(test_goes_on),
 	    CASE(test_lost_before_it_was_found),
 	    CASE(test_unspoken),
+	    CASE(test_counted_by_its_copy),
 	    CASE(test_roll_back),
 	    CASE(test_another_policy_meanwhile),
 	    CASE(test_unreadable),
