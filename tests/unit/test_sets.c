@@ -34,6 +34,7 @@ struct map {
 	uint32_t serial;
 	struct set_list list;
 	struct set_hand hand;
+	struct set_names names; /* of its values, where keys have them */
 };
 
 static struct map maps[MAPS];
@@ -86,6 +87,11 @@ uint32_t set_maps_serial(void)
 	return broken() ? 0 : 1000 + n_maps;
 }
 
+static struct set_word word(const char *text)
+{
+	return (struct set_word){text, strlen(text)};
+}
+
 int set_maps_new(const struct set_list *list, uint32_t serial)
 {
 	struct map *m;
@@ -95,6 +101,9 @@ int set_maps_new(const struct set_list *list, uint32_t serial)
 	m = new_map(serial);
 	for (size_t i = 0; i < list->n; i++)
 		if (set_list_add(&m->list, &list->entry[i]))
+			return -1;
+	for (uint32_t i = 0; list->about && i < list->about->names->n; i++)
+		if (set_names_add(&m->names, word(list->about->names->name[i])) < 0)
 			return -1;
 	return new_fd(n_maps);
 }
@@ -147,7 +156,8 @@ int set_maps_head(int fd, uint32_t place, struct pacer_set_head *head)
 	const struct map *m = at(fd, place);
 
 	if (m)
-		*head = (struct pacer_set_head){.serial = m->serial};
+		*head = (struct pacer_set_head){.serial = m->serial,
+						.flags = m->names.n ? PACER_SET_NAMED : 0};
 	return m ? 0 : -1;
 }
 
@@ -171,11 +181,18 @@ int set_maps_hand(int fd, uint32_t place, struct set_hand *hand)
 	return m || errno == ENOENT ? 0 : -1;
 }
 
-/* Without texts of values. */
+/* Texts of values, where it has them. */
 int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines)
 {
+	const struct map *m = at(fd, place);
+
 	*lines = (struct set_lines){.n = 0};
-	return at(fd, place) ? 0 : -1;
+	if (!m || !m->names.n)
+		return m ? 0 : -1;
+	return set_build(&m->list, 1, lines) ||
+		       set_words_put(lines, &(struct set_about){"drop", &m->names, 0})
+		   ? -1
+		   : 0;
 }
 
 /* --- a pacer with sets ------------------------------------------------------------------------ */
@@ -231,6 +248,7 @@ static int end(void **unused)
 	for (uint32_t i = 0; i < MAPS; i++) {
 		set_list_free(&maps[i].list);
 		set_hand_free(&maps[i].hand);
+		set_names_free(&maps[i].names);
 	}
 	memset(maps, 0, sizeof(maps));
 	return 0;
@@ -371,6 +389,27 @@ static void test_all_or_nothing(void **unused)
 					 2);
 		end(NULL);
 	}
+}
+
+/* A set whose values keys have keeps their names, and what has them. */
+static void test_names_stay(void **unused)
+{
+	static const char *const names[] = {"ZZ", "AA", "BB"};
+	const uint32_t *place = &places[0][sets_maps_place(1, 1)];
+
+	(void)unused;
+	begin(VALUED, false);
+	assert_int_equal(set_names_add(&maps[*place].names, word("ZZ")), 1);
+	assert_int_equal(put_two(), 0);
+	assert_true(maps[*place].list.n == 3 && maps[*place].names.n == 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_string_equal(maps[*place].names.name[i], names[i]);
+		assert_int_equal(maps[*place].list.entry[i].value, i + 1);
+	}
+	assert_int_equal(del_both(), 0);
+	assert_true(maps[*place].list.n == 1 && maps[*place].names.n == 3);
+	assert_int_equal(maps[*place].list.entry[0].value, 3);
+	assert_string_equal(maps[*place].names.name[2], "BB");
 }
 
 /* libyaml, with which a policy is read again on the way, leaves something behind then. */
@@ -968,6 +1007,7 @@ int main(void)
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_in_a_trial),
 	    CASE(test_no_memory_in_a_shadow),
+	    CASE(test_names_stay),
 	    CASE(test_values_in_a_shadow),
 	    CASE(test_each),
 	    CASE(test_carried_to_a_shadow),
