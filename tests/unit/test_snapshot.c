@@ -123,12 +123,11 @@ static struct pacer_packet from(uint32_t source, uint32_t len_bytes)
 }
 
 /* A packet of a rule, or of none, on a CPU; a byte of its head is the last of its source. */
-static void comes(uint32_t cpu, uint32_t source, uint32_t len_bytes, size_t rule,
-		  enum pacer_reason reason)
+static void packet_comes(uint32_t cpu, struct pacer_packet pkt, size_t rule,
+			 enum pacer_reason reason)
 {
 	const struct pacer_sampling *by = &copies[0].policy.sampling;
 	struct pacer_sampler *s = &samplers[cpu];
-	struct pacer_packet pkt = from(source, len_bytes);
 	struct pacer_sample_item item = estimate_item(&pkt, now_ns);
 
 	item.reason = reason;
@@ -143,8 +142,28 @@ static void comes(uint32_t cpu, uint32_t source, uint32_t len_bytes, size_t rule
 	pacer_sample_write_begin(&s->seq);
 	pacer_sampler_take(s, by, &item);
 	memset(heads[cpu].at[pacer_sampler_place(s, pacer_sampler_lowest(s->took))],
-	       (int)source & 0xff, sizeof(heads[cpu].at[0]));
+	       (int)pkt.key[PACER_WORD_SADDR] & 0xff, sizeof(heads[cpu].at[0]));
 	pacer_sample_write_end(&s->seq);
+}
+
+static void comes(uint32_t cpu, uint32_t source, uint32_t len_bytes, size_t rule,
+		  enum pacer_reason reason)
+{
+	packet_comes(cpu, from(source, len_bytes), rule, reason);
+}
+
+/* Of IPv6: each word of its addresses is another; the second of the source is given. */
+static struct pacer_packet from6(uint32_t second)
+{
+	struct pacer_packet pkt = from(0, 60);
+
+	pkt.family = PACER_FAMILY_6;
+	for (uint32_t i = 0; i < 4; i++) {
+		pkt.key[PACER_WORD_SADDR + i] = i + 1;
+		pkt.key[PACER_WORD_DADDR + i] = i + 5;
+	}
+	pkt.key[PACER_WORD_SADDR + 1] = second;
+	return pkt;
 }
 
 static void fails(const char *text)
@@ -428,6 +447,21 @@ static void test_heaviest_without_a_number(void **unused)
 	assert_string_equal(error.text, "eth0: no random numbers to draw with");
 }
 
+/* Two sources of IPv6 whose addresses begin alike are two keys. */
+static void test_heaviest_of_ipv6(void **unused)
+{
+	(void)unused;
+	begin(of_packets);
+	now_ns += 2 * SECOND;
+	for (uint32_t i = 0; i < 6; i++, now_ns += 100 * MS)
+		packet_comes(0, from6(i & 1 ? 21 : 22), 0, PACER_DENY_WINDOW);
+	assert_int_equal(heavy(PACER_COST_PACKETS, 10 * SECOND), 2);
+	assert_int_equal(heaviest[0].units, heaviest[1].units);
+	assert_int_equal(heaviest[0].pkt.key[PACER_WORD_SADDR + 1] +
+			     heaviest[1].pkt.key[PACER_WORD_SADDR + 1],
+			 21 + 22);
+}
+
 /* --- a shadow --------------------------------------------------------------------------------- */
 
 static struct differing differing;
@@ -459,6 +493,8 @@ static void test_differing(void **unused)
 	assert_true(differing.n == 5 && differing.samples == 5 && differing.n_keys == 3);
 	assert_int_equal(differing.key[0].change, PACER_CHANGE_DENY);
 	assert_int_equal(differing.key[0].times, 3);
+	assert_int_equal(differing.key[0].reason, PACER_DENY_WINDOW);
+	assert_float_equal(differing.key[0].share.value, 3.0 / 5, 1e-9);
 	assert_string_equal(differing.key[0].rule, "udp");
 	assert_string_equal(differing.key[0].key, "192.0.2.1");
 	for (i = 1; i < 3; i++) {
@@ -652,6 +688,18 @@ static void test_packets_of_samples(void **unused)
 	}
 }
 
+/* All words of both addresses of IPv6. */
+static void test_addresses_of_samples(void **unused)
+{
+	struct pacer_packet pkt = from6(21), again;
+	struct pacer_sample_item item = estimate_item(&pkt, now_ns);
+
+	(void)unused;
+	again = estimate_packet(&item);
+	assert_int_equal(again.family, PACER_FAMILY_6);
+	assert_memory_equal(again.key, pkt.key, sizeof(pkt.key));
+}
+
 /* --- no memory -------------------------------------------------------------------------------- */
 
 static int differ(void)
@@ -720,6 +768,7 @@ int main(void)
 	    TEST(test_busiest),
 	    TEST(test_values_that_cannot_be_read),
 	    TEST(test_heaviest),
+	    TEST(test_heaviest_of_ipv6),
 	    TEST(test_heaviest_of_time),
 	    TEST(test_heaviest_without_a_number),
 	    TEST(test_differing),
@@ -729,6 +778,7 @@ int main(void)
 	    TEST(test_families_of_keys),
 	    TEST(test_hashes_of_keys),
 	    TEST(test_packets_of_samples),
+	    TEST(test_addresses_of_samples),
 	    TEST(test_no_memory_for_others),
 	};
 
