@@ -327,11 +327,35 @@ static void news(void **state)
 	assert_int_equal(n, 9);
 }
 
+/* Bytes that were denied before the episode are not its own. */
+static void bytes_of_the_next(void **state)
+{
+	struct pacer_counters c = {0};
+	struct episode e = {0};
+	uint64_t now_ns = S;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		episode_feed(&e, &usual, &c, now_ns += S);
+		for (int k = 0; k < 5; k++) {
+			c.by[PACER_DENY_GAP].packets += 1000;
+			c.by[PACER_DENY_GAP].bytes += 100000;
+			episode_feed(&e, &usual, &c, now_ns += S);
+		}
+		assert_true(e.on);
+		assert_int_equal(episode_so_far(&e).denied_bytes, 100 * episode_so_far(&e).denied);
+		for (int k = 0; k < 60; k++)
+			episode_feed(&e, &usual, &c, now_ns += S);
+		assert_false(e.on);
+	}
+}
+
 /* --- heavy keys ------------------------------------------------------------------------------ */
 
 struct key_told {
 	char key[TALLY_TEXT];
 	bool began;
+	uint64_t began_ns, heavy_ns;
 };
 
 struct keys_told {
@@ -345,6 +369,8 @@ static void note_key(const struct heavy_key *key, bool began, void *arg)
 
 	assert_true(told->n < 64);
 	snprintf(told->at[told->n].key, sizeof(told->at[0].key), "%s", key->key);
+	told->at[told->n].began_ns = key->began_ns;
+	told->at[told->n].heavy_ns = key->heavy_ns;
 	told->at[told->n++].began = began;
 }
 
@@ -365,6 +391,8 @@ static void heavy_keys(void **state)
 	heavy_feed(&h, &b, 1, 12 * S, 10 * S, note_key, &told);
 	assert_int_equal(told.n, 2);
 	assert_false(told.at[1].began);
+	assert_int_equal(told.at[1].began_ns, S);
+	assert_int_equal(told.at[1].heavy_ns, 2 * S);
 	heavy_feed(&h, &a, 1, 13 * S, 10 * S, note_key, &told);
 	heavy_stop(&h, note_key, &told);
 	assert_int_equal(told.n, 4);
@@ -500,6 +528,22 @@ static void impossible_senders(void **state)
 		if (c.kind != senders[r].kind)
 			fail_msg("%zu: %s", r, crowd_kind_name(c.kind));
 	}
+}
+
+/* A key's mean length is that of its own packets. */
+static void lengths_of_keys(void **state)
+{
+	struct crowd_packet p[CROWD_MAX];
+	struct crowd c;
+
+	(void)state;
+	for (uint32_t i = 0; i < CROWD_MAX; i++) {
+		p[i] = packet_from(i % 4 ? 0x0a000001 : 0x0b000000 + i, 3, S);
+		p[i].pkt.len_bytes = p[i].seen.len_bytes = i % 4 ? 1000 : 60;
+	}
+	crowd_read(&c, p, CROWD_MAX, 100000, 3, 0);
+	assert_true(c.keys > 0);
+	assert_float_equal(c.key[0].len_bytes, 1000, 1e-9);
 }
 
 /* The interval of the greatest key's share holds it, though others' packets are in the sample. */
@@ -677,6 +721,10 @@ static void told_in_order(void **state)
 	detector_table(&d, 0, 0, 1000, 0, 2000, 23 * S);
 	detector_table(&d, 0, 0, 1000, 0, 2000, 24 * S);
 	assert_string_equal(said, "13000 sharing c\n24000 sharing_end c\n");
+	*said = 0;
+	detector_policy(&d, one, first);
+	detector_table(&d, 1, 0, 1000, 12, 2000, 30 * S); /* of the second rule */
+	assert_string_equal(said, "30000 sharing b\n");
 	detector_stop(&d);
 	policy_free(one);
 	policy_free(two);
@@ -886,6 +934,8 @@ int main(void)
 	    cmocka_unit_test(two_in_turn),
 	    cmocka_unit_test(right_after_an_end),
 	    cmocka_unit_test(news),
+	    cmocka_unit_test(bytes_of_the_next),
+	    cmocka_unit_test(lengths_of_keys),
 	    cmocka_unit_test(heavy_keys),
 	    cmocka_unit_test(too_many_keys),
 	    cmocka_unit_test(kinds_of_crowds),
