@@ -19,6 +19,7 @@
 static struct prog alone[2], first, second;
 static volatile uint64_t *clocks[4];
 static struct pacer_sampler *differ;
+static struct pacer_shadow *said;
 static struct bpf_object *objects[4];
 static int changes_fd, cpu;
 static struct pacer_changes counted[PACER_COUNTERS_MAX];
@@ -116,6 +117,14 @@ static void one_packet(uint64_t now_ns)
 	seen[change]++;
 }
 
+static void put_on(const char *in_force, const char *beside)
+{
+	prog_policy(&alone[0], in_force);
+	prog_policy(&first, in_force);
+	prog_policy(&alone[1], beside);
+	prog_policy(&second, beside);
+}
+
 static void test_same_as_each_alone(void **unused)
 {
 	uint64_t now_ns = 1ull << 40;
@@ -126,10 +135,7 @@ static void test_same_as_each_alone(void **unused)
 		const char *beside = policies[draw() % POLICIES];
 
 		now_ns += 1ull << 36;
-		prog_policy(&alone[0], in_force);
-		prog_policy(&first, in_force);
-		prog_policy(&alone[1], beside);
-		prog_policy(&second, beside);
+		put_on(in_force, beside);
 		for (int i = 0; i < PACKETS; i++) {
 			now_ns += draw() % 8 ? draw() % 30000 : draw() % 2000000;
 			one_packet(now_ns);
@@ -141,6 +147,45 @@ static void test_same_as_each_alone(void **unused)
 	for (int c = 0; c < PACER_CHANGE_COUNT; c++)
 		assert_true(seen[c] > 1000);
 	assert_int_equal(differ[cpu].id, 7);
+}
+
+/* All that is in the sample by now: has it a key? How many that is. */
+static uint32_t assert_keys(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 2 * PACER_SAMPLE_K; i++) {
+		const struct pacer_sample_item *item =
+		    pacer_sampler_item(&differ[cpu], &said->of, i);
+		uint8_t family = item->family & ~PACER_SAMPLER_LATER;
+
+		if (!item->time_ns)
+			continue;
+		assert_true(family == PACER_FAMILY_4 || family == PACER_FAMILY_6);
+		assert_int_not_equal(pacer_verdict_of(item->reason), PACER_VERDICT_UNPARSED);
+		n++;
+	}
+	return n;
+}
+
+/* A frame that is cut short fares differently, too, and is counted. It is nobody's. */
+static void test_what_is_sampled_has_a_key(void **unused)
+{
+	const __u64 *cut = &counted[0].by[PACER_CHANGE_DENY][PACER_TRUNCATED].packets;
+	uint64_t now_ns = 1ull << 49, before = *cut;
+	uint32_t n = 0;
+
+	(void)unused;
+	said->of.id = 8; /* begins anew, with so many that a few frames are in it */
+	said->of.k = PACER_SAMPLE_K;
+	put_on("unparsed: pass\nelse: pass\nrules: []", "unparsed: drop\nelse: drop\nrules: []");
+	for (int i = 0; i < PACKETS; i++) {
+		one_packet(now_ns += 20000);
+		n = assert_keys();
+	}
+	assert_counted();
+	assert_int_equal(differ[cpu].id, 8);
+	assert_true(*cut > before + 4 && n >= PACER_SAMPLE_K);
 }
 
 /* Nothing to go over to: the first's verdict stands, and nothing is counted. */
@@ -215,7 +260,6 @@ static void join(struct bpf_object *one, struct bpf_object *other)
 static int setup(void **state)
 {
 	struct prog *all[] = {&alone[0], &alone[1], &first, &second};
-	struct pacer_shadow *said;
 	cpu_set_t one;
 
 	CPU_ZERO(&one); /* leases are a CPU's own */
@@ -256,6 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_same_as_each_alone),
+	    cmocka_unit_test(test_what_is_sampled_has_a_key),
 	    cmocka_unit_test(test_without_a_second),
 	};
 
