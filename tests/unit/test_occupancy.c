@@ -99,6 +99,37 @@ static void test_found_across_changes(void **unused)
 	assert_true(changed > 100 && rotated > 100);
 }
 
+/* On either clock: a rate's burst is what it says, or a tick of the coarse clock less. */
+static void test_found_by_its_burst(void **unused)
+{
+	static const char *const clocks[] = {"exact", "coarse"};
+
+	(void)unused;
+	for (size_t i = 0; i < 2; i++) {
+		const struct policy_limit *limit;
+		struct pacer_limiter *t;
+		uint64_t burst_ns;
+
+		say_again();
+		say("clock: %s\nrules:\n- {name: a, limits: [{key: src, rate: 100/s, burst: "
+		    "10}]}\n",
+		    clocks[i]);
+		assert_int_equal(load(doc.s), 0);
+		limit = &now.policy->rule[0].limit[0];
+		t = &now.bin.rule[0].limiter[0];
+		assert_true(limit_is(limit, t, RESOLUTION));
+		burst_ns = t->rate.burst_ns + i * RESOLUTION;
+		t->rate.burst_ns = burst_ns + 1;
+		assert_false(limit_is(limit, t, RESOLUTION));
+		t->rate.burst_ns = burst_ns;
+		assert_true(limit_is(limit, t, RESOLUTION));
+		t->rate.burst_ns = burst_ns - RESOLUTION;
+		assert_true(limit_is(limit, t, RESOLUTION));
+		t->rate.burst_ns--;
+		assert_false(limit_is(limit, t, RESOLUTION));
+	}
+}
+
 static const struct pacer_limiter *limiter_of(const char *limit)
 {
 	rule_of("memory: 8Mi\nclock: exact", limit);
@@ -280,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_found_across_changes),
+	    TEST(test_found_by_its_burst),
 	    TEST(test_how_full),
 	    TEST(test_limits_that_are_alike),
 	    TEST(test_units),
