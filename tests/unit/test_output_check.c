@@ -493,6 +493,7 @@ static void test_sets_and_verdicts(void **unused)
 	struct set_texts texts;
 	struct output_sets sets;
 	char policy[1024], *text;
+	json_t *all, *in;
 	int fd = mkstemp(path);
 
 	(void)unused;
@@ -526,6 +527,17 @@ static void test_sets_and_verdicts(void **unused)
 			       "    AS25104 and AS77930 of set geo count together: their names "
 			       "have the same hash\n"));
 	free(text);
+	text = check_with(true, &sets);
+	all = json_loads(text, 0, NULL);
+	free(text);
+	assert_non_null(all);
+	in = json_object_get(all, "sets");
+	assert_int_equal(json_array_size(in), 2);
+	for (size_t i = 0; i < 2; i++)
+		assert_string_equal(
+		    json_string_value(json_object_get(json_array_get(in, i), "name")),
+		    now.policy->set[i].name);
+	json_decref(all);
 	set_texts_free(&texts);
 }
 
