@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A save that takes the pacer off: how long each of its steps lasts, and what is done then. */
+#include "paced.h"
+
+#include "live/attach.h"
+#include "live/copies.h"
+#include "live/freeze.h"
+#include "live/save.h"
+#include "live/state_file.h"
+
+/* How long each step lasts, and how often it was done. */
+static uint64_t taking_ns, writing_ns;
+static uint32_t taken, written, undone;
+
+bool host_may(uint32_t capabilities)
+{
+	(void)capabilities;
+	return true;
+}
+
+int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
+			  void *arg, struct policy_error *why)
+{
+	(void)a;
+	(void)each;
+	(void)arg;
+	(void)why;
+	return 0;
+}
+
+int state_init(struct state *s, uint64_t n_lines)
+{
+	*s = (struct state){.n_lines = n_lines};
+	return 0;
+}
+
+void state_free(struct state *s)
+{
+	(void)s;
+}
+
+void state_block_stops(sigset_t *before)
+{
+	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, before), 0);
+}
+
+/* Before it is frozen. */
+int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
+		       struct policy_error *why)
+{
+	(void)s;
+	(void)why;
+	assert_int_equal(copy, copies_in_force(a));
+	assert_false(copies_frozen(a));
+	return 0;
+}
+
+int state_take(const struct attached *a, uint32_t copy, struct state *s, struct policy_error *why)
+{
+	(void)s;
+	(void)why;
+	assert_true(copies_frozen(a));
+	assert_int_equal(copy, copies_in_force(a) ^ 1);
+	taken++;
+	kernel_now_ns += taking_ns;
+	return 0;
+}
+
+int state_take_all(const struct attached *a, struct state *s, struct policy_error *why)
+{
+	(void)a;
+	(void)s;
+	(void)why;
+	return -1;
+}
+
+int state_write(const char *file, const struct state *s, uint64_t *bytes, struct policy_error *why)
+{
+	(void)file;
+	(void)why;
+	assert_true(s->frozen);
+	written++;
+	kernel_now_ns += writing_ns;
+	*bytes = 1;
+	return 0;
+}
+
+int attach_undo(const char *ifname, struct pins_left *left, struct policy_error *why)
+{
+	(void)left;
+	(void)why;
+	assert_string_equal(ifname, "eth0");
+	assert_true(copies_frozen(&pacer));
+	undone++;
+	return 0;
+}
+
+static int save_in(uint64_t take_ns, uint64_t write_ns)
+{
+	struct saved saved;
+
+	taken = written = undone = 0;
+	taking_ns = take_ns;
+	writing_ns = write_ns;
+	put_on("rules: [{name: a, limits: [{key: src, packets: 9, window: 1s}]}]");
+	return save_and_unload(&pacer, "/s", &saved, &error);
+}
+
+/* Each step may last as long as it is frozen: it is so anew for the next. */
+static void test_off_in_time(void **unused)
+{
+	(void)unused;
+	assert_int_equal(save_in(FREEZE_NS - 1, FREEZE_NS - 1), 0);
+	assert_true(taken == 1 && written == 1 && undone == 1);
+}
+
+/* Packets have been let through meanwhile that the copy does not have: no file has it. */
+static void test_taken_too_late(void **unused)
+{
+	(void)unused;
+	assert_int_equal(save_in(FREEZE_NS, 0), -1);
+	assert_true(taken == 1 && !written && !undone);
+	assert_string_equal(error.text, "eth0: it took too long, and packets have been let through "
+					"again meanwhile: try again; the pacer is still on");
+	assert_int_equal(copies_in_force(&pacer), 0);
+}
+
+/* The file does not have them: the pacer stays on, and it is said. */
+static void test_written_too_late(void **unused)
+{
+	(void)unused;
+	assert_int_equal(save_in(0, FREEZE_NS), -1);
+	assert_true(taken == 1 && written == 1 && !undone);
+	assert_string_equal(error.text,
+			    "eth0: it took too long, and packets have been let through again "
+			    "meanwhile: try again; /s was written, but the pacer is still on, and "
+			    "lets packets through that are not in that: save again");
+	assert_int_equal(copies_in_force(&pacer), 0);
+	assert_int_equal(copies_pending_ns(&pacer), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_teardown(test_off_in_time, end),
+	    cmocka_unit_test_teardown(test_taken_too_late, end),
+	    cmocka_unit_test_teardown(test_written_too_late, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
