@@ -89,6 +89,21 @@ static inline int kernel_missing(void)
 	return -ENOENT;
 }
 
+/* The map of counters that the packets count in, and the tools take whole: 0 in each. */
+static inline void kernel_counters_new(enum kernel_map fd, size_t value_bytes, uint32_t n)
+{
+	struct kernel_map_of *m = &kernel_maps[fd];
+
+	kernel_map_new(fd, sizeof(uint32_t), value_bytes);
+	for (; m->n < n; m->n++) {
+		uint32_t key = (uint32_t)m->n;
+
+		memcpy(m->at[key].key, &key, sizeof(key));
+		m->at[key].value = calloc(1, value_bytes);
+		assert_non_null(m->at[key].value);
+	}
+}
+
 /* How many ways to wait for CPUs the kernel refuses: membarrier, and then maps of maps. */
 static int kernel_refuses;
 static int kernel_map_of_maps = -1; /* the last that was made */

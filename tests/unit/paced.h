@@ -31,17 +31,13 @@ static inline void make_maps(void)
 		       sizeof(struct pacer_allow_value));
 }
 
-static inline void put_on(const char *text)
+/* One with a compiled policy, on the kernel's clock as it is. */
+static inline void put_on_as(const struct pacer_policy *bin, const char *text, uint64_t n_lines)
 {
-	struct policy *policy = parse(text);
-
-	kernel_now_ns = 100 * SECOND;
-	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
 	copies = calloc(2, sizeof(*copies));
 	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
 	assert_true(copies && throttles);
-	assert_int_equal(compile_policy(policy, NULL, &host, &copies[0].policy, &plan, &error), 0);
-	policy_free(policy);
+	copies[0].policy = *bin;
 	memcpy(copies[0].text, text, strlen(text));
 	control = (struct pacer_control){.resolution_ns = RESOLUTION,
 					 .secret_ready = PACER_SECRET_OF_TOOLS};
@@ -53,11 +49,23 @@ static inline void put_on(const char *text)
 				  .leases_fd = KERNEL_LEASES,
 				  .control = &control,
 				  .copy = copies,
-				  .n_lines = plan.lines,
+				  .n_lines = n_lines,
 				  .throttle = throttles};
-	pacer.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
+	pacer.lines = aligned_alloc(64, n_lines * sizeof(struct pacer_line));
 	assert_non_null(pacer.lines);
-	memset(pacer.lines, 0, plan.lines * sizeof(struct pacer_line));
+	memset(pacer.lines, 0, n_lines * sizeof(struct pacer_line));
+}
+
+static inline void put_on(const char *text)
+{
+	static struct pacer_policy bin;
+	struct policy *policy = parse(text);
+
+	kernel_now_ns = 100 * SECOND;
+	host = (struct compile_host){RESOLUTION, kernel_now_ns, KERNEL_CPUS};
+	assert_int_equal(compile_policy(policy, NULL, &host, &bin, &plan, &error), 0);
+	policy_free(policy);
+	put_on_as(&bin, text, plan.lines);
 }
 
 static inline int end(void **unused)

@@ -79,16 +79,10 @@ void *mremap(void *at, size_t was, size_t n, int flags, ...)
 
 static void make_counts(void)
 {
-	static struct pacer_counters none[KERNEL_CPUS];
-
-	kernel_map_new(KERNEL_COUNTS, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_counters));
-	for (uint32_t i = 0; i < PACER_COUNTERS_MAX; i++)
-		assert_int_equal(bpf_map_update_elem(KERNEL_COUNTS, &i, none, 0), 0);
-	kernel_map_new(KERNEL_SET_HITS, sizeof(uint32_t),
-		       KERNEL_CPUS * sizeof(struct pacer_set_count));
-	for (uint32_t i = 0; i < PACER_SET_COUNTERS; i++)
-		assert_int_equal(bpf_map_update_elem(KERNEL_SET_HITS, &i, none, 0), 0);
+	kernel_counters_new(KERNEL_COUNTS, KERNEL_CPUS * sizeof(struct pacer_counters),
+			    PACER_COUNTERS_MAX);
+	kernel_counters_new(KERNEL_SET_HITS, KERNEL_CPUS * sizeof(struct pacer_set_count),
+			    PACER_SET_COUNTERS);
 	kernel_map_new(KERNEL_ALLOW4, sizeof(struct pacer_allow4),
 		       sizeof(struct pacer_allow_value));
 	kernel_map_new(KERNEL_ALLOW6, sizeof(struct pacer_allow6),

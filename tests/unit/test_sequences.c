@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sequences of changes at random, of a pacer at work in a kernel made of memory: policies that are
- * applied, tried, confirmed and left to lapse, rules that deny or are gone for a while, and other
- * secrets, with packets in between and within the grace periods. Of each kind of limit and each
+ * applied, tried, confirmed and left to lapse, rules that deny or are gone for a while, other
+ * secrets, and state that is saved and goes on after a restart or another boot, with packets in
+ * between and within the grace periods. Of each kind of limit and each
  * key, no window admits more than the loosest of the policies that were in force in it would; and
  * once all is over, a key has all of its limit.
  *
@@ -19,6 +20,8 @@
 
 #include "live/change.h"
 #include "live/copies.h"
+#include "live/restore.h"
+#include "live/state_file.h"
 
 #define SOURCES	 3u
 #define CHANGES	 40u
@@ -28,6 +31,34 @@
 #define LEASED	 16u  /* throttles that a sequence has at a time, at most */
 #define LOOKBACK 400u /* admissions of a key, of which windows of rates are looked at */
 #define QUIET_NS (120 * SECOND)
+
+/* --- time ---------------------------------------------------------------------------------------
+ */
+
+#define EPOCH_NS (1000 * SECOND)
+
+/* The clock of packets begins anew with each boot. The oracle's and that of the day go on. */
+static struct {
+	uint32_t n;
+	uint64_t before_ns; /* the oracle's clock when it was 0 */
+	bool believed;	    /* the clock of the day */
+} boot;
+
+static uint64_t now_ns(void)
+{
+	return boot.before_ns + kernel_now_ns;
+}
+
+struct clocks clocks_read(void)
+{
+	struct clocks c = {.mono_ns = kernel_now_ns,
+			   .boot_ns = kernel_now_ns,
+			   .real_ns = EPOCH_NS + now_ns(),
+			   .believed = boot.believed};
+
+	snprintf(c.boot_id, sizeof(c.boot_id), "boot-%" PRIu32, boot.n);
+	return c;
+}
 
 /* --- policies, as the oracle knows them ------------------------------------------------------- */
 
@@ -52,7 +83,7 @@ struct variant {
 	uint64_t beside; /* slots of another rule's window, for whose state others make room */
 };
 
-static struct variant variant[CHANGES + 2];
+static struct variant variant[2 * CHANGES + 2];
 static uint32_t n_variants;
 
 static const struct family {
@@ -79,7 +110,9 @@ static struct {
 	bool keys;    /* of both keys */
 	bool rests;   /* rules that deny, or are gone */
 	bool rotates; /* other secrets */
+	bool restarts;
 	bool told, broken;
+	bool lost; /* the state of what was */
 } run;
 
 static struct limit any_limit(void)
@@ -282,7 +315,7 @@ static void look(void)
 	if (n_since && since[n_since - 1].variant == now_in_force)
 		return;
 	assert_true(n_since < ARRAY(since));
-	since[n_since].at_ns = kernel_now_ns;
+	since[n_since].at_ns = now_ns();
 	since[n_since++].variant = now_in_force;
 }
 
@@ -293,7 +326,7 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 	if (!run.told)
 		return;
 	va_start(args, format);
-	printf("%.6f ", (double)kernel_now_ns / 1e9);
+	printf("%.6f ", (double)now_ns() / 1e9);
 	vprintf(format, args);
 	va_end(args);
 }
@@ -315,7 +348,7 @@ static void compare(const char *kind, uint32_t i, uint64_t n, double most)
 		return;
 	run.broken = true;
 	printf("%s: %" PRIu64 " from %.6f to %.6f s, and policies in force allow %.2f\n", kind, n,
-	       (double)admitted[i].at_ns / 1e9, (double)kernel_now_ns / 1e9, most);
+	       (double)admitted[i].at_ns / 1e9, (double)now_ns() / 1e9, most);
 	printf("again, alone: SEQUENCE='%s' build/unit/test_sequences\n", name_of_run());
 }
 
@@ -376,7 +409,7 @@ static uint64_t memory_of(const struct variant *v)
  */
 static double most_since(uint64_t from_ns, const struct asked *q)
 {
-	uint64_t end_ns = kernel_now_ns, denied_ns = 0;
+	uint64_t end_ns = now_ns(), denied_ns = 0;
 	double most = 0, forgotten = 0;
 	bool long_ago = false;
 
@@ -410,9 +443,9 @@ static void check_window(const char *kind, struct asked q, uint64_t length_ns)
 	uint64_t n = 0;
 	uint32_t first = n_admitted - 1;
 
-	if (most_since(kernel_now_ns, &q) == INFINITY)
+	if (most_since(now_ns(), &q) == INFINITY)
 		return;
-	for (uint32_t i = n_admitted; i-- && kernel_now_ns - admitted[i].at_ns <= length_ns;)
+	for (uint32_t i = n_admitted; i-- && now_ns() - admitted[i].at_ns <= length_ns;)
 		if (counts(&q, i)) {
 			n++;
 			first = i;
@@ -429,7 +462,7 @@ static void check_gap(struct asked q)
 		;
 	if (i == n_admitted - 1 || !counts(&q, i))
 		return;
-	q.span_ns = kernel_now_ns - admitted[i].at_ns;
+	q.span_ns = now_ns() - admitted[i].at_ns;
 	compare("gap", i, 2, most_since(admitted[i].at_ns, &q));
 }
 
@@ -443,7 +476,7 @@ static void check_rate(struct asked q)
 
 		if (!counts(&q, i))
 			continue;
-		q.span_ns = kernel_now_ns - admitted[i].at_ns;
+		q.span_ns = now_ns() - admitted[i].at_ns;
 		most = most_since(admitted[i].at_ns, &q);
 		if (most == INFINITY) /* and of all that are longer */
 			return;
@@ -472,7 +505,7 @@ static bool packet(uint32_t cpu, uint32_t source)
 {
 	struct pacer_policy *p = &copies[copies_in_force(&pacer)].policy;
 	bool exact = p->flags & PACER_CLOCK_EXACT;
-	struct pacer_state state = {.table = {pacer.lines, (uint32_t)plan.lines},
+	struct pacer_state state = {.table = {pacer.lines, (uint32_t)pacer.n_lines},
 				    .policy = p,
 				    .secret = (const __u64 *)control.secret,
 				    .throttle = throttles,
@@ -495,7 +528,7 @@ static bool packet(uint32_t cpu, uint32_t source)
 	if (pacer_outcome_reason(judge_parsed(&walk)) != PACER_ADMIT)
 		return false;
 	assert_true(n_admitted < ARRAY(admitted));
-	admitted[n_admitted].at_ns = kernel_now_ns;
+	admitted[n_admitted].at_ns = now_ns();
 	admitted[n_admitted++].source = source;
 	if (!run.broken)
 		check_admission();
@@ -602,6 +635,91 @@ static void change_any(void)
 	look();
 }
 
+/* --- restarts ----------------------------------------------------------------------------------
+ */
+
+static char saved[] = "/tmp/pacer-sequences-XXXXXX";
+
+static void save_and_read(struct state *s)
+{
+	struct state taken;
+	uint64_t bytes;
+
+	kernel_counters_new(KERNEL_COUNTS, KERNEL_CPUS * sizeof(struct pacer_counters),
+			    PACER_COUNTERS_MAX);
+	kernel_counters_new(KERNEL_SET_HITS, KERNEL_CPUS * sizeof(struct pacer_set_count),
+			    PACER_SET_COUNTERS);
+	pacer.set_hits_fd = KERNEL_SET_HITS;
+	assert_int_equal(state_init(&taken, pacer.n_lines), 0);
+	kernel_no_lock = EMFILE; /* who takes it has the lock, and lets it go when all is taken */
+	if (state_take_all(&pacer, &taken, &error))
+		fail_msg("%s: %s", name_of_run(), error.text);
+	kernel_no_lock = 0;
+	if (state_write(saved, &taken, &bytes, &error) || state_read(saved, s, &error))
+		fail_msg("%s: %s", name_of_run(), error.text);
+	state_free(&taken);
+}
+
+/* The machine is off for a while, or only the pacer is. */
+static void time_off(bool booted)
+{
+	uint64_t off_ns = between(0, draw() % 2 ? 300 * MS : 5 * SECOND);
+
+	if (!booted) {
+		kernel_now_ns += off_ns;
+		return;
+	}
+	boot.before_ns = now_ns() + off_ns;
+	boot.n++;
+	/* No packet comes at time 0, which is none, of the coarse clock either. */
+	kernel_now_ns = between(RESOLUTION, draw() % 2 ? 100 * MS : 20 * SECOND);
+}
+
+/* A new pacer that begins with it. */
+static void go_on(const struct state *s, const struct pacer_policy *bin, const char *text)
+{
+	(void)end(NULL);
+	put_on_as(bin, text, s->n_lines);
+	control.secret_ready = s->secret_ready;
+	memcpy(control.secret, s->secret, sizeof(control.secret));
+	memcpy(pacer.lines, s->lines, s->n_lines * sizeof(*s->lines));
+	memcpy(throttles, s->throttle, PACER_THROTTLES * sizeof(*throttles));
+	memset(lease, 0, sizeof(lease));
+	put_leases();
+}
+
+/* Saved, and loaded again with what was saved: as the policy is, or another. */
+static void restart(void)
+{
+	static struct pacer_policy bin;
+	struct state s;
+	struct restored what;
+	struct policy *policy;
+	bool booted = draw() % 2;
+	const char *text = text_of(draw() % 3 ? any_variant() : &variant[in_force()]);
+	struct clocks at;
+	int result;
+
+	look();
+	put_leases();
+	save_and_read(&s);
+	time_off(booted);
+	host.now_ns = kernel_now_ns;
+	at = clocks_read();
+	policy = parse(text);
+	result = restore_plan(&s, policy, &at, &host, &bin, &plan, &what, &error);
+	policy_free(policy);
+	tell("%s, and restored\n%s", booted ? "booted" : "taken off", text);
+	tell("restore: %s\n", result ? error.text : "done");
+	if (result) /* its policy cannot take the state over: nothing is known of what was before */
+		run.lost = true;
+	else
+		go_on(&s, &bin, text);
+	state_free(&s);
+	look();
+	tell_limits(0);
+}
+
 /* --- sequences
  * ------------------------------------------------------------------------------------ */
 
@@ -644,14 +762,21 @@ static bool sequence(const struct family *family, enum clock clock, uint64_t see
 	run.keys = draw() % 4 == 0;
 	run.rests = draw() % 4 != 0;
 	run.rotates = draw() % 2;
+	run.restarts = draw() % 2;
+	boot.n = 0;
+	boot.before_ns = 0;
+	boot.believed = draw() % 2;
 	n_variants = n_since = n_admitted = 0;
 	any_variant()->says = ASKS;
 	load_first(&variant[0]);
-	for (uint32_t i = 0; i < CHANGES && !run.broken; i++) {
+	for (uint32_t i = 0; i < CHANGES && !run.broken && !run.lost; i++) {
 		traffic(between(MS, draw() % 3 ? 800 * MS : 5 * SECOND));
-		change_any();
+		if (run.restarts && draw() % 4 == 0)
+			restart();
+		else
+			change_any();
 	}
-	if (!run.broken)
+	if (!run.broken && !run.lost)
 		check_rest();
 	(void)end(NULL);
 	return !run.broken;
@@ -661,16 +786,16 @@ static bool sequence(const struct family *family, enum clock clock, uint64_t see
 static void test_again(void **state)
 {
 	for (uint64_t seed = 1; seed <= 4; seed++) {
-		uint64_t secret[2][PACER_SECRETS], now_ns;
+		uint64_t secret[2][PACER_SECRETS], ended_ns;
 		uint32_t n;
 
 		(void)sequence(*state, EXACT, seed, false);
 		memcpy(secret, control.secret, sizeof(secret));
-		now_ns = kernel_now_ns;
+		ended_ns = now_ns();
 		n = n_admitted;
 		(void)sequence(*state, EXACT, seed, false);
 		assert_memory_equal(secret, control.secret, sizeof(secret));
-		assert_int_equal(now_ns, kernel_now_ns);
+		assert_int_equal(ended_ns, now_ns());
 		assert_int_equal(n, n_admitted);
 	}
 }
@@ -718,10 +843,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(0), CASE(1), CASE(2),
 	    CASE(3), CASE(4), {"again", test_again, NULL, NULL, (void *)&families[0]}};
+	int file = mkstemp(saved), result;
 
+	if (file < 0)
+		return 2;
+	close(file);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (getenv("SEQUENCE"))
-		return run_again(getenv("SEQUENCE"));
 	cmocka_set_test_filter(getenv("FAMILY"));
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	result = getenv("SEQUENCE") ? run_again(getenv("SEQUENCE"))
+				    : cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(saved);
+	return result;
 }
