@@ -70,6 +70,7 @@ static void count_pages(struct store *s, const char *under)
 		}
 		list.at = now.revision;
 		list.behind = last;
+		list.behind_len = strlen(last);
 		more = now.more;
 		store_snapshot_free(&now);
 	}

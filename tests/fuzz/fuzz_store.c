@@ -164,7 +164,9 @@ static void is_whole(struct store *s, enum store_result result, struct store_sna
 		const struct store_entry *e = &now->at[i];
 
 		HOLDS(e->key && e->value && !e->value[e->len] && e->created && e->revision);
-		HOLDS(store_find(now, e->key));
+		HOLDS(!e->key[e->key_len]);
+		HOLDS(store_is_of(e, e->key) == (strlen(e->key) == e->key_len));
+		HOLDS(!store_is_of(e, e->key) || store_find(now, e->key));
 	}
 	store_snapshot_free(now);
 }

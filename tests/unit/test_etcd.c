@@ -707,7 +707,7 @@ static void test_a_list_by_pages(void **unused)
 	assert_string_equal(sent[0], "{\"key\":\"L3AvbGltaXQv\",\"range_end\":\"L3AvbGltaXQw\","
 				     "\"limit\":\"4096\"}");
 	store_snapshot_free(&got.now);
-	listed = (struct store_list){"limit/", 5, "limit/a", 8};
+	listed = (struct store_list){"limit/", 5, "limit/a", strlen("limit/a"), 8};
 	starve(s, LIST, page, STORE_DONE, 1);
 	as_if(well[LIST].answer);
 	assert_int_equal(ask(s, LIST), STORE_DONE);
@@ -721,6 +721,58 @@ static void test_a_list_by_pages(void **unused)
 	assert_int_equal(ask(s, LIST), STORE_UNKNOWN);
 	assert_non_null(strstr(store_etcd.why(s), NOT_ASKED));
 	listed = (struct store_list){.under = "limit/", .after = 5};
+	store_etcd.close(s);
+}
+
+#define KEY_A0 "\"L3AvbGltaXQvYQB4\"" /* /p/limit/a, and behind a byte of 0 an x */
+
+/* A key with a byte of 0 is not that of the name before it, and is no end of a list. */
+static void test_a_key_with_a_byte_of_0(void **unused)
+{
+	static const struct answer alone[3] = {{.text = MORE KV(KEY_A0) "]}"}},
+				   first[3] = {{.text = MORE KV(KEY_A0) "," KV(KEY_A) "]}"}};
+	struct store *s = open_with(0);
+	size_t len;
+
+	(void)unused;
+	assert_non_null(s);
+	listed = (struct store_list){.under = "limit/"};
+	as_if(first);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	assert_ptr_equal(store_find(&got.now, "limit/a"), &got.now.at[1]);
+	store_snapshot_free(&got.now);
+	as_if(alone);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	assert_null(store_find(&got.now, "limit/a"));
+	len = got.now.at[0].key_len;
+	assert_int_equal(len, strlen("limit/a") + 2);
+	assert_memory_equal(got.now.at[0].key, "limit/a\0x", len + 1);
+	store_snapshot_free(&got.now);
+	listed = (struct store_list){"limit/", 0, "limit/a\0x", len, 8};
+	as_if(well[LIST].answer);
+	assert_int_equal(ask(s, LIST), STORE_DONE);
+	assert_non_null(strstr(sent[0], "{\"key\":\"L3AvbGltaXQvYQB4AA==\","));
+	store_snapshot_free(&got.now);
+	listed = (struct store_list){.under = "limit/", .after = 5};
+	store_etcd.close(s);
+}
+
+/* The own key is there once; another that begins so is another. */
+static void test_own_with_a_byte_of_0(void **unused)
+{
+	static const struct answer news[3] = {
+	    {.text = TXN("true", RANGE(KV(KEY_M)) "," RANGE("") "," RANGE(
+				     KV("\"L3AvbWVtYmVyLzEAeA==\"") "," KV(KEY_M)))}};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	as_if(news);
+	assert_int_equal(ask(s, READ), STORE_DONE);
+	assert_int_equal(got.now.n, 2);
+	assert_ptr_equal(store_find(&got.now, "member/1"), &got.now.at[0]);
+	assert_memory_equal(got.now.at[1].key, "member/1\0x", sizeof("member/1\0x"));
+	store_snapshot_free(&got.now);
 	store_etcd.close(s);
 }
 
@@ -763,6 +815,8 @@ int main(void)
 	    cmocka_unit_test(test_more_is_watched),
 	    cmocka_unit_test(test_a_watch_that_may_be_dead),
 	    cmocka_unit_test(test_a_list_by_pages),
+	    cmocka_unit_test(test_a_key_with_a_byte_of_0),
+	    cmocka_unit_test(test_own_with_a_byte_of_0),
 	    cmocka_unit_test(test_an_address_is_joined),
 	};
 

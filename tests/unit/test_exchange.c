@@ -40,7 +40,8 @@ static unsigned int asked;			   /* ages */
 static uint64_t call_ns;			   /* that each of those takes */
 static uint32_t granted_s;			   /* by the last write that was asked for */
 static bool odd_one, elsewhere;
-static size_t crowd; /* so many other keys are there, each with a lease, but that two have one */
+static size_t beyond; /* keys that go on behind a byte of 0 follow the one, and say it is lifted */
+static size_t crowd;  /* so many other keys are there, each with a lease, but that two have one */
 static struct exchange x;
 
 static uint64_t clock_ns(void)
@@ -89,33 +90,62 @@ static void keep(void)
 	then.lease = lies.lease;
 }
 
-static void add(struct store_snapshot *to, const char *key, uint64_t written, uint64_t lease)
+#define KEY_MAX 64
+
+/* Key i of len bytes; the first has those with a byte of 0 behind it. */
+static size_t key_of(size_t i, char key[KEY_MAX])
 {
-	to->at[to->n++] = (struct store_entry){
-	    strdup(key), strdup(then.value), strlen(then.value), written, written, lease};
+	memset(key, 0, KEY_MAX);
+	if (!i || i > crowd)
+		snprintf(key, KEY_MAX, "%s", elsewhere ? "x" : EXCHANGE_ITEMS KEY);
+	else
+		snprintf(key, KEY_MAX, EXCHANGE_ITEMS KEY "-%04zu", i - 1);
+	if (i <= crowd)
+		return strlen(key);
+	snprintf(key + strlen(key) + 1, KEY_MAX / 2, "%04zu", i);
+	return strlen(key) + 5;
+}
+
+static void add(struct store_snapshot *to, const char *key, size_t len, uint64_t written,
+		uint64_t lease)
+{
+	const char *value =
+	    strlen(key) < len ? "{\"is\":\"item\",\"v\":1,\"left_ms\":0}" : then.value;
+	struct store_entry *entry = &to->at[to->n++];
+
+	*entry = (struct store_entry){malloc(len + 1), len,	strdup(value), strlen(value),
+				      written,	       written, lease};
+	memcpy(entry->key, key, len + 1);
+}
+
+/* As a store sorts keys. */
+static bool is_behind(const char *key, size_t len, const char *other, size_t other_len)
+{
+	int is = memcmp(key, other, len < other_len ? len : other_len);
+
+	return is > 0 || (!is && len > other_len);
 }
 
 /* What was written after that revision, from behind that key on. */
 static void answer(const struct store_list *list, struct store_snapshot *to)
 {
-	size_t most = page_size ? page_size : 1 + crowd;
+	size_t most = page_size ? page_size : 1 + crowd + beyond;
 
-	*to = (struct store_snapshot){.at = calloc(1 + crowd, sizeof(*to->at)),
+	*to = (struct store_snapshot){.at = calloc(1 + crowd + beyond, sizeof(*to->at)),
 				      .revision = then.revision};
 	if (!then.value || then.lies_revision <= list->after)
 		return;
-	for (size_t i = 0; i <= crowd; i++) {
-		char key[64];
+	for (size_t k = 0; k <= crowd + beyond; k++) {
+		size_t i = !k ? 0 : k <= beyond ? crowd + k : k - beyond; /* in their order */
+		char key[KEY_MAX];
+		size_t len = key_of(i, key);
 
-		snprintf(key, sizeof(key), EXCHANGE_ITEMS KEY "-%04zu", i - 1);
-		if (!i)
-			snprintf(key, sizeof(key), "%s", elsewhere ? "x" : EXCHANGE_ITEMS KEY);
-		if (list->behind && strcmp(key, list->behind) <= 0)
+		if (list->behind && !is_behind(key, len, list->behind, list->behind_len))
 			continue;
 		to->more = to->n == most;
 		if (to->more)
 			return;
-		add(to, key, i ? then.revision : then.lies_revision,
+		add(to, key, len, i ? then.revision : then.lies_revision,
 		    i ? 9 + (i > 1 ? i - 1 : 1) : then.lease);
 	}
 }
@@ -211,7 +241,7 @@ static int begin(void **unused)
 	put(NULL, 0);
 	revision = 100;
 	now = 1000 * S;
-	age_s = asked = crowd = call_ns = page_size = pages = 0;
+	age_s = asked = crowd = beyond = call_ns = page_size = pages = 0;
 	compacted = false;
 	lists = puts_result = ages = STORE_DONE;
 	odd_one = stay = false;
@@ -641,6 +671,35 @@ static void test_pages(void **unused)
 	assert_null(x.behind);
 }
 
+/*
+ * A key with a byte of 0 is not that of the name before it: it is passed over, and that is said.
+ * So is a page that is full of such keys, and what follows them is read.
+ */
+static void test_keys_with_a_byte_of_0(void **unused)
+{
+	(void)unused;
+	for (size_t size = 0; size <= 4; size += 2) {
+		(void)end(unused);
+		(void)begin(unused);
+		page_size = size;
+		beyond = 7;
+		crowd = 3;
+		other_says(500 * S, 9);
+		revision++; /* the others are later */
+		exchange_missed(&x);
+		(void)read_all();
+		assert_int_equal(pages, 2 + (size ? (11 + size - 1) / size : 0));
+		assert_int_equal(x.items.n, 1 + crowd);
+		for (size_t i = 0; i <= crowd; i++)
+			assert_int_equal(x.items.at[i].there_ns, now + 500 * S);
+		assert_int_equal(x.strange, beyond);
+		assert_string_equal(x.odd, EXCHANGE_ITEMS KEY
+				    " in the store is passed over: there its key goes on behind a "
+				    "byte of 0: remove it there");
+		assert_int_equal(asked, 3); /* of no key that is none */
+	}
+}
+
 /* The moment of the first page is forgotten before the last: it begins anew, and ends. */
 static void test_pages_of_a_store_that_is_compacted(void **unused)
 {
@@ -921,6 +980,7 @@ int main(void)
 	    CASE(test_more_leases_than_are_asked),
 	    CASE(test_pages),
 	    CASE(test_pages_of_a_store_that_is_compacted),
+	    CASE(test_keys_with_a_byte_of_0),
 	    CASE(test_pages_without_one),
 	    CASE(test_leases_that_take_long_to_ask),
 	    CASE(test_a_refusal_that_takes_long),

@@ -23,6 +23,7 @@
 
 static struct {
 	char key[TALK_KEY], *value;
+	size_t beyond; /* bytes of the key from a byte of 0 on */
 	uint64_t created, revision;
 } lies[KEYS];
 static size_t n_lies, sent; /* sent: keys that it has answered with */
@@ -39,7 +40,7 @@ static size_t place(const char *key)
 {
 	size_t i = 0;
 
-	while (i < n_lies && strcmp(lies[i].key, key) != 0)
+	while (i < n_lies && (lies[i].beyond || strcmp(lies[i].key, key) != 0))
 		i++;
 	return i;
 }
@@ -53,11 +54,25 @@ static void put(const char *key, const char *value)
 	if (i == n_lies) {
 		snprintf(lies[n_lies++].key, TALK_KEY, "%s", key);
 		lies[i].created = revision;
+		lies[i].beyond = 0;
 	} else {
 		free(lies[i].value);
 	}
 	lies[i].value = strdup(value);
 	lies[i].revision = revision;
+}
+
+/* Of a key that goes on behind a byte of 0. */
+static void put_beyond(const char *key, const char *value)
+{
+	assert_true(n_lies < KEYS);
+	memset(&lies[n_lies], 0, sizeof(*lies));
+	snprintf(lies[n_lies].key, TALK_KEY, "%s", key);
+	lies[n_lies].key[strlen(key) + 1] = 'x';
+	lies[n_lies].beyond = 2;
+	lies[n_lies].value = strdup(value);
+	lies[n_lies].created = lies[n_lies].revision = ++revision;
+	n_lies++;
 }
 
 static void take_away(const char *key)
@@ -80,9 +95,16 @@ static void member(uint64_t id)
 
 static void answer(size_t i, struct store_snapshot *to)
 {
-	to->at[to->n++] =
-	    (struct store_entry){strdup(lies[i].key), strdup(lies[i].value), strlen(lies[i].value),
-				 lies[i].created,     lies[i].revision,	     0};
+	struct store_entry *entry = &to->at[to->n++];
+
+	*entry = (struct store_entry){malloc(TALK_KEY),
+				      strlen(lies[i].key) + lies[i].beyond,
+				      strdup(lies[i].value),
+				      strlen(lies[i].value),
+				      lies[i].created,
+				      lies[i].revision,
+				      0};
+	memcpy(entry->key, lies[i].key, TALK_KEY);
 	sent++;
 }
 
@@ -99,7 +121,7 @@ static enum store_result read_news(struct store *s, const struct store_news *new
 
 		to->firsts += first;
 		to->lasts += !first;
-		if (!strcmp(lies[i].key, news->own) ||
+		if ((!lies[i].beyond && !strcmp(lies[i].key, news->own)) ||
 		    (first ? lies[i].revision > news->first : lies[i].created > news->last))
 			answer(i, to);
 	}
@@ -1400,6 +1422,32 @@ static void others_limits_are_counted(void **state)
 	assert_int_equal(t.strangers, 1);
 }
 
+/* A key that goes on behind a byte of 0 is neither a record nor a session of this host. */
+static void a_key_with_a_byte_of_0(void **state)
+{
+	uint64_t session;
+
+	(void)state;
+	member(2);
+	settle();
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	settle();
+	session = m.session;
+	assert_int_equal(share.trouble, FLEET_WELL);
+	put_beyond(LIMIT, "what?");
+	put_beyond(OWN, "who?");
+	for (int i = 0; i < 3; i++) {
+		now += 4 * S;
+		settle();
+		assert_int_equal(share.trouble, FLEET_WELL);
+		assert_int_equal(m.session, session);
+		assert_int_equal(share.record.slots, 2);
+	}
+	while (n_lies)
+		free(lies[--n_lies].value);
+}
+
 /* Beyond as many members as a limit is divided among, one has no share, and says so. */
 static void one_too_many_has_none(void **state)
 {
@@ -1502,6 +1550,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_share_that_is_left_in_doubt, begin),
 	    cmocka_unit_test_setup(a_share_that_is_left_while_it_joins, begin),
 	    cmocka_unit_test_setup(others_limits_are_counted, begin),
+	    cmocka_unit_test_setup(a_key_with_a_byte_of_0, begin),
 	    cmocka_unit_test_setup(one_too_many_has_none, begin),
 	};
 	int failed = cmocka_run_group_tests_name("talk", tests, NULL, NULL);

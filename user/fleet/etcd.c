@@ -390,7 +390,8 @@ static enum store_result take_entry(struct store *s, const json_t *kv, struct st
 	if (entry->key && entry->value && len != NO_BASE64 && entry->len != NO_BASE64 &&
 	    len >= skip && entry->created && entry->revision &&
 	    !memcmp(entry->key, s->prefix, skip)) {
-		memmove(entry->key, entry->key + skip, len - skip + 1);
+		entry->key_len = len - skip;
+		memmove(entry->key, entry->key + skip, entry->key_len + 1);
 		return STORE_DONE;
 	}
 	result = entry->key && entry->value ? not_asked(s) : no_memory(s);
@@ -438,10 +439,15 @@ void store_snapshot_free(struct store_snapshot *snapshot)
 	memset(snapshot, 0, sizeof(*snapshot));
 }
 
+bool store_is_of(const struct store_entry *entry, const char *key)
+{
+	return entry->key_len == strlen(key) && !memcmp(entry->key, key, entry->key_len);
+}
+
 const struct store_entry *store_find(const struct store_snapshot *snapshot, const char *key)
 {
 	for (size_t i = 0; i < snapshot->n; i++)
-		if (!strcmp(snapshot->at[i].key, key))
+		if (store_is_of(&snapshot->at[i], key))
 			return &snapshot->at[i];
 	return NULL;
 }
@@ -453,7 +459,7 @@ const struct store_entry *store_find(const struct store_snapshot *snapshot, cons
 static void drop_own(const char *own, struct store_snapshot *now)
 {
 	for (size_t i = 1; i < now->n; i++)
-		if (!strcmp(now->at[i].key, own)) {
+		if (store_is_of(&now->at[i], own)) {
 			free(now->at[i].key);
 			free(now->at[i].value);
 			now->at[i] = now->at[--now->n];
@@ -503,23 +509,28 @@ static enum store_result read_news(struct store *s, const struct store_news *new
 	return result;
 }
 
-/* The first key behind another: that and a byte of 0. */
-static json_t *next_of(const struct store *s, const char *key)
+/* The first key behind another, which may have bytes of 0: that and one more. */
+static json_t *next_of(const struct store *s, const char *key, size_t len)
 {
-	char *whole = NULL;
-	int len = asprintf(&whole, "%s%s", s->prefix, key);
-	json_t *json = len < 0 ? NULL : bytes_of(whole, len + 1);
+	size_t skip = strlen(s->prefix);
+	char *whole = calloc(1, skip + len + 1);
+	json_t *json = NULL;
 
-	free(len < 0 ? NULL : whole);
+	if (whole) {
+		memcpy(whole, s->prefix, skip);
+		memcpy(whole + skip, key, len);
+		json = bytes_of(whole, skip + len + 1);
+	}
+	free(whole);
 	return json;
 }
 
 static json_t *list_request(const struct store *s, const struct store_list *list)
 {
-	json_t *request =
-	    json_pack("{s:o,s:o,s:o}", "key",
-		      list->behind ? next_of(s, list->behind) : key_of(s, list->under), "range_end",
-		      end_of(s, list->under), "limit", number(STORE_PAGE));
+	json_t *request = json_pack(
+	    "{s:o,s:o,s:o}", "key",
+	    list->behind ? next_of(s, list->behind, list->behind_len) : key_of(s, list->under),
+	    "range_end", end_of(s, list->under), "limit", number(STORE_PAGE));
 	int lacks = !request;
 
 	if (request && list->after)

@@ -123,6 +123,12 @@ static uint64_t age_by_now(const struct exchange *x, uint64_t lease)
 	return age->age_ns < UINT64_MAX - since_ns ? age->age_ns + since_ns : UINT64_MAX;
 }
 
+/* With a byte of 0, it is none that this or another host has written. */
+static bool is_key(const struct store_entry *entry)
+{
+	return strlen(entry->key) == entry->key_len;
+}
+
 /* It was said before, by an answer that was not read to its end. */
 static bool is_known(const struct exchange *x, const struct store_entry *entry)
 {
@@ -139,7 +145,7 @@ static size_t leases_of(const struct exchange *x, const struct store_snapshot *n
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < now->n; i++)
-		if (now->at[i].lease && !is_known(x, &now->at[i]))
+		if (now->at[i].lease && is_key(&now->at[i]) && !is_known(x, &now->at[i]))
 			leases[n++].lease = now->at[i].lease;
 	if (n)
 		qsort(leases, n, sizeof(*leases), by_lease);
@@ -221,8 +227,12 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 	enum exchange_is is;
 	const char *why;
 
-	if (strlen(entry->key) < skip)
+	if (entry->key_len < skip)
 		return false;
+	if (!is_key(entry)) {
+		odd(x, entry->key, "there its key goes on behind a byte of 0", ": remove it there");
+		return false;
+	}
 	(void)json_lacked();
 	why = fleet_read_item(entry->value, entry->len, &word);
 	x->starved = json_lacked();
@@ -253,7 +263,8 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 /* The next page of what is new; of the first, all that follow are of its moment. */
 static bool read_page(struct exchange *x)
 {
-	const struct store_list list = {EXCHANGE_ITEMS, x->revision, x->behind, x->at};
+	const struct store_list list = {EXCHANGE_ITEMS, x->revision, x->behind, x->behind_len,
+					x->at};
 
 	x->calls++;
 	if (x->kind->list(x->store, &list, &x->page) != STORE_DONE) {
@@ -284,13 +295,16 @@ static enum asked say_page(struct exchange *x)
 /* Goes on behind the page's last key. False: there is no memory. */
 static bool next_page(struct exchange *x)
 {
-	char *behind = strdup(x->page.at[x->page.n - 1].key);
+	const struct store_entry *last = &x->page.at[x->page.n - 1];
+	char *behind = malloc(last->key_len + 1);
 
 	x->starved = !behind;
 	if (!behind)
 		return false;
+	memcpy(behind, last->key, last->key_len + 1);
 	free(x->behind);
 	x->behind = behind;
+	x->behind_len = last->key_len;
 	forget_page(x);
 	return true;
 }

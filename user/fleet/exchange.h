@@ -54,9 +54,10 @@ struct exchange {
 	uint64_t at;		    /* of which revision all of that is; 0: nothing is being read */
 	uint64_t at_ns;		    /* when that was so, or before */
 	char *behind;		    /* the last key of the page before */
-	bool again;		    /* more may have changed since */
-	size_t asked;		    /* leases, for it */
-	struct exchange_age *ages;  /* that were asked, of what could not be asked as a whole */
+	size_t behind_len;
+	bool again;		   /* more may have changed since */
+	size_t asked;		   /* leases, for it */
+	struct exchange_age *ages; /* that were asked, of what could not be asked as a whole */
 	size_t n_ages;
 	uint64_t term; /* of the store: see store.h */
 	uint64_t calls, strange;

@@ -30,8 +30,9 @@ enum store_result {
 };
 
 struct store_entry {
-	char *key;   /* without the prefix */
-	char *value; /* with a NUL behind it */
+	char *key;	/* without the prefix, with a NUL behind it */
+	size_t key_len; /* more than its strlen: no key of ours, as it has a byte of 0 */
+	char *value;	/* with a NUL behind it */
 	size_t len;
 	uint64_t created, revision; /* of the key: when it was made, and written last */
 	uint64_t lease;		    /* by which it goes away; 0: it stays */
@@ -55,6 +56,7 @@ struct store_list {
 	const char *under;
 	uint64_t after;
 	const char *behind; /* from behind this key on; NULL: from the first */
+	size_t behind_len;  /* bytes of it */
 	uint64_t at;	    /* as it was at this revision; 0: as it is now */
 };
 
@@ -157,6 +159,8 @@ struct store_kind {
 extern const struct store_kind store_etcd;
 
 void store_snapshot_free(struct store_snapshot *snapshot);
+/* Is it the key's, and not that of another that begins so and goes on behind a byte of 0? */
+bool store_is_of(const struct store_entry *entry, const char *key);
 const struct store_entry *store_find(const struct store_snapshot *snapshot, const char *key);
 
 #endif

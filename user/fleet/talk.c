@@ -66,10 +66,12 @@ static size_t count(const struct store_snapshot *all, const char *of)
 	return n;
 }
 
-static struct store_entry *known(const struct store_snapshot *all, const char *key)
+static struct store_entry *known(const struct store_snapshot *all, const struct store_entry *news)
 {
+	size_t len = news->key_len;
+
 	for (size_t i = 0; i < all->n; i++)
-		if (!strcmp(all->at[i].key, key))
+		if (all->at[i].key_len == len && !memcmp(all->at[i].key, news->key, len))
 			return &all->at[i];
 	return NULL;
 }
@@ -98,7 +100,7 @@ static bool merge(struct store_snapshot *all, struct store_snapshot *news)
 		return false;
 	all->at = at;
 	for (size_t i = 0; i < news->n; i++) {
-		struct store_entry *was = n ? known(all, news->at[i].key) : NULL;
+		struct store_entry *was = n ? known(all, &news->at[i]) : NULL;
 
 		if (was) {
 			free(was->key);
@@ -196,7 +198,7 @@ static uint32_t count_strangers(const struct talk *t, const struct store_snapsho
 
 		for (uint32_t k = 0; k < t->member->shares && !known; k++) {
 			key_text(key, LIMITS, t->share_id[k]);
-			known = !strcmp(key, now->at[i].key);
+			known = store_is_of(&now->at[i], key);
 		}
 		if (known ||
 		    fleet_read_record(now->at[i].value, now->at[i].len, &record, why) != FLEET_WELL)
