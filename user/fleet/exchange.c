@@ -8,8 +8,7 @@
 #include "fleet/codec.h"
 #include "fleet/json.h"
 
-#define LEASES_MAX 1024		 /* whose age is asked; the others count as fresh */
-#define ASK_NS	   1000000000ull /* for so long at once, as a session is to be renewed */
+#define ASK_NS 1000000000ull /* for so long at once, as a session is to be renewed */
 
 static void forget_ages(struct exchange *x)
 {
@@ -30,7 +29,7 @@ static void forget_reading(struct exchange *x)
 	forget_page(x);
 	free(x->behind);
 	x->behind = NULL;
-	x->at = x->asked = 0;
+	x->at = 0;
 	x->again = false;
 }
 
@@ -173,12 +172,11 @@ static enum asked ask_ages(struct exchange *x, const struct store_snapshot *now)
 	forget_ages(x);
 	x->ages = leases;
 	x->n_ages = n;
-	for (size_t i = 0; i < n && x->asked < LEASES_MAX; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (leases[i].asked_ns)
 			continue;
 		if (x->now_ns() >= end_ns)
 			return ASKED_SOME;
-		x->asked++;
 		x->calls++;
 		if (x->kind->age(x->store, leases[i].lease, &leases[i].age_ns,
 				 &leases[i].left_ns) != STORE_DONE)
@@ -327,7 +325,6 @@ static void end_reading(struct exchange *x)
 static void begin_reading(struct exchange *x)
 {
 	x->at_ns = x->now_ns();
-	x->asked = 0;
 	if (x->read_ns && x->now_ns() - x->read_ns > SHARED_LIFTED_S * 900000000ull) {
 		x->revision = 0;
 		x->away = true;
@@ -382,7 +379,6 @@ static bool refused(struct exchange *x, const struct writing *w, size_t n,
 	size_t skip = strlen(EXCHANGE_ITEMS);
 	enum asked asked;
 
-	x->asked = 0;
 	asked = ask_ages(x, now);
 	if (asked == ASKED_IN_VAIN)
 		return false;

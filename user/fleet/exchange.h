@@ -56,7 +56,6 @@ struct exchange {
 	char *behind;		    /* the last key of the page before */
 	size_t behind_len;
 	bool again;		   /* more may have changed since */
-	size_t asked;		   /* leases, for it */
 	struct exchange_age *ages; /* that were asked, of what could not be asked as a whole */
 	size_t n_ages;
 	uint64_t term; /* of the store: see store.h */
