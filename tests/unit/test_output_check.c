@@ -446,6 +446,53 @@ static void test_fleet(void **unused)
 	free(text);
 }
 
+/* Among how many hosts each has enough for a packet, and whether a reserve has. */
+static void test_fleet_parts(void **unused)
+{
+	static const struct {
+		const char *limit;
+		uint64_t hosts;
+		const char *text;
+		bool denies;
+	} rows[] = {
+	    {"{key: all, rate: 100/s, burst: 3, fleet: yes}", 2,
+	     "divided among 2 hosts at most: one more has none of it\n", true},
+	    {"{key: all, rate: 100/s, burst: 18, fleet: yes}", 17,
+	     "divided among 17 hosts at most: one more has none of it\n", false},
+	    {"{key: all, rate: 9k/s, burst: 9000, fleet: yes}", 1024, NULL, false},
+	    {"{key: all, bytes: 4000, window: 1s, fleet: yes}", 2,
+	     "divided among 2 hosts at most: of one more, none has enough for a packet of 1514 "
+	     "bytes\n",
+	     true},
+	    {"{key: all, bytes: 4M, window: 1s, fleet: yes}", 1024, NULL, false},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		json_t *all;
+		char *text;
+
+		assert_int_equal(load(rule_of("fleet: {store: 'http://a', name: f, cut_off: "
+					      "local}\n",
+					      rows[i].limit)),
+				 0);
+		all = check_json();
+		assert_int_equal(
+		    number(json_array_get(json_object_get(all, "limits"), 0), "fleet_hosts_max"),
+		    rows[i].hosts);
+		json_decref(all);
+		text = check_text();
+		if (rows[i].text)
+			assert_non_null(strstr(text, rows[i].text));
+		else
+			assert_null(strstr(text, "hosts at most"));
+		assert_int_equal(strstr(text, "keeps a sixteenth of it, which is less than a "
+					      "packet: it denies\n") != NULL,
+				 rows[i].denies);
+		free(text);
+	}
+}
+
 /* Of which keys a fleet cannot know how much comes to each host, and why. */
 static void test_equal_parts(void **unused)
 {
@@ -575,10 +622,19 @@ static void test_more_than_there_is(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_json),	       TEST(test_records),	     TEST(test_files_of_a_folder),
-	    TEST(test_memory_adds_up), TEST(test_silence),	     TEST(test_gap_more),
-	    TEST(test_rate),	       TEST(test_one_use),	     TEST(test_fleet),
-	    TEST(test_equal_parts),    TEST(test_sets_and_verdicts), TEST(test_more_than_there_is),
+	    TEST(test_json),
+	    TEST(test_records),
+	    TEST(test_files_of_a_folder),
+	    TEST(test_memory_adds_up),
+	    TEST(test_silence),
+	    TEST(test_gap_more),
+	    TEST(test_rate),
+	    TEST(test_one_use),
+	    TEST(test_fleet),
+	    TEST(test_fleet_parts),
+	    TEST(test_equal_parts),
+	    TEST(test_sets_and_verdicts),
+	    TEST(test_more_than_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

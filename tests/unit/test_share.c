@@ -659,6 +659,10 @@ static void units_and_values(void **unused)
 	    "  - {key: src, rate: 7/m, burst: 9, fleet: yes}\n",
 	    "  - {key: src, rate: 2/h, burst: 1, fleet: yes}\n",
 	    "  - {key: src, rate: 1/h, burst: 1, fleet: yes}\n", /* there is something to divide */
+	    "  - {key: src, rate: 1/h, burst: 1024, fleet: yes}\n",
+	    "  - {key: src, rate: 100/s, burst: 2, fleet: yes}\n",
+	    "  - {key: src, rate: 90/s, burst: 1023, fleet: yes}\n",
+	    "  - {key: src, rate: 90/s, burst: 1024, fleet: yes}\n",
 	    "  - {key: src, rate: 10Gbit/s, burst: 1M, fleet: yes}\n",
 	    "  - {key: all, uses: 90, cooldown: 1s, fleet: yes}\n",
 	};
@@ -682,12 +686,12 @@ static void units_and_values(void **unused)
 				assert_true((uint64_t)value << t->window.cost_shift <= units ||
 					    pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE);
 				assert_true(value <= units);
-			} else if (value) { /* an hour is no shorter than so many units take */
+			} else if (value) { /* what all take is no longer than so many units do */
 				unsigned __int128 time =
 				    (unsigned __int128)pacer_share_time_ns(value) << 32 |
 				    pacer_share_time_frac(value);
 
-				assert_true(time * units >= (unsigned __int128)3600000000000
+				assert_true(time * units >= (unsigned __int128)shares_span_ns(t)
 								<< 32 ||
 					    units == all);
 			}
@@ -697,6 +701,97 @@ static void units_and_values(void **unused)
 					    units / 2);
 		}
 	}
+}
+
+/* By a share of that value, in ns; 0: none. How many packets at once it lets through. */
+static uint32_t at_once(const struct pacer_limiter *t, uint32_t value)
+{
+	struct pacer_fine time = {pacer_share_time_ns(value), pacer_share_time_frac(value)};
+	struct pacer_fine unit = {t->rate.unit_ns, t->rate.unit_frac}, tat = {SECOND, 0};
+	uint32_t n = 0;
+
+	if (!value)
+		return 0;
+	for (;; n++) {
+		tat = pacer_fine_sum(tat, pacer_fine_above(time, unit) ? time : unit);
+		if (!pacer_rate_fits(&t->rate, tat, SECOND))
+			return n;
+	}
+}
+
+/*
+ * A rate's smallest share lets a packet through, whatever its burst, so that each host that has one
+ * admits something; and all of them are the rate. So does a burst of one packet, where one host has
+ * it.
+ */
+static void a_unit_of_a_rate_is_a_packet(void **unused)
+{
+	static const struct {
+		const char *limit;
+		uint64_t least;
+	} rows[] = {
+	    {"  - {key: all, rate: 100/s, burst: 1, fleet: yes}\n", 1},
+	    {"  - {key: all, rate: 100/s, burst: 2, fleet: yes}\n", 1},
+	    {"  - {key: all, rate: 100/s, burst: 3, fleet: yes}\n", 2},
+	    {"  - {key: all, rate: 100/s, burst: 10, fleet: yes}\n", 9},
+	    {"  - {key: all, rate: 7/m, burst: 9, fleet: yes}\n", 8},
+	    {"  - {key: all, rate: 2/h, burst: 9, fleet: yes}\n", 2}, /* none is slower than 73 m */
+	    {"  - {key: src, rate: 100k/s, burst: 1023, fleet: yes}\n", 1022},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		const struct pacer_limiter *t = of_fleet(rows[i].limit, 0);
+		uint64_t all = shares_units(t);
+
+		assert_in_range(all, rows[i].least, rows[i].least + 1);
+		assert_int_equal(shares_parts(t), all);
+		assert_in_range(shares_span_ns(t), all * t->rate.unit_ns,
+				all * (t->rate.unit_ns + 1));
+		for (uint64_t units = 1; units <= all; units++) {
+			uint32_t value = shares_value(t, units);
+
+			assert_true(at_once(t, value) + 1 >= units && at_once(t, value) > 0);
+			assert_int_equal(shares_units_of(t, value), units);
+		}
+	}
+}
+
+/* Of how many equal parts each lets a packet through; of bytes, the largest. */
+static void parts_that_let_a_packet_through(void **unused)
+{
+	static const struct {
+		const char *limit;
+		uint64_t parts;
+	} rows[] = {
+	    {"  - {key: src, packets: 5, window: 1s, fleet: yes}\n", 5},
+	    {"  - {key: src, bytes: 4000, window: 1s, fleet: yes}\n", 2},
+	    {"  - {key: src, bytes: 1000, window: 1s, fleet: yes}\n", 0},
+	    {"  - {key: src, rate: 1M/s, burst: 5000, fleet: yes}\n", 4999},
+	    {"  - {key: src, rate: 1Mbit/s, burst: 1514, fleet: yes}\n", 1},
+	    {"  - {key: src, rate: 1Mbit/s, burst: 16000, fleet: yes}\n", 10},
+	    {"  - {key: all, uses: 3, cooldown: 1s, threshold: 1, fleet: yes}\n", 3},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++)
+		assert_int_equal(shares_parts(of_fleet(rows[i].limit, 0)), rows[i].parts);
+}
+
+/* What counts in other units has another record: hosts of both would take each other's for theirs.
+ */
+static void other_units_are_another_limit(void **unused)
+{
+	uint64_t few, many;
+
+	(void)unused;
+	few = of_fleet("  - {key: src, rate: 100/s, burst: 100, fleet: yes}\n", 0)->share_id;
+	assert_int_equal(
+	    of_fleet("  - {key: src, rate: 200/s, burst: 200, fleet: yes}\n", 0)->share_id, few);
+	many = of_fleet("  - {key: src, rate: 2000/s, burst: 2000, fleet: yes}\n", 0)->share_id;
+	assert_true((few & ~(uint64_t)SHARES_UNIT_MASK) != (many & ~(uint64_t)SHARES_UNIT_MASK));
+	assert_int_equal(
+	    of_fleet("  - {key: src, rate: 3000/s, burst: 3000, fleet: yes}\n", 0)->share_id, many);
 }
 
 int main(void)
@@ -718,6 +813,9 @@ int main(void)
 	    cmocka_unit_test(each_keeps_its_place),
 	    cmocka_unit_test(it_counts_for_longer),
 	    cmocka_unit_test(units_and_values),
+	    cmocka_unit_test(a_unit_of_a_rate_is_a_packet),
+	    cmocka_unit_test(parts_that_let_a_packet_through),
+	    cmocka_unit_test(other_units_are_another_limit),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

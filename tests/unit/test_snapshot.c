@@ -388,6 +388,8 @@ static void test_heaviest(void **unused)
 	assert_int_equal(heavy(PACER_COST_BYTES, 10 * SECOND), 2);
 	assert_int_equal(heaviest[0].units, 2000);
 	assert_int_equal(heaviest[1].units, 6000);
+	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND / 8), 2);
+	assert_int_equal(heaviest[1].units, 1); /* a part of one wants one */
 	copies[0].policy.sampling.reasons = 0;
 	assert_false(heaviest_of_admitted(&pacer));
 	assert_int_equal(heavy(PACER_COST_PACKETS, SECOND), 0);

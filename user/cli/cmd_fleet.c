@@ -35,6 +35,7 @@
 #include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/reading.h"
+#include "plan/shares.h"
 
 #define SECOND_NS  1000000000ull
 #define TTL_S	   10
@@ -107,17 +108,36 @@ static const char *trouble_text(enum fleet_trouble trouble)
 	return texts[trouble];
 }
 
-/* A limit with fewer units than members, that some have none of; NULL: there is none. */
-static const struct fleet_share *scarce(const struct agent *g, size_t *rule)
+/* A limit of which not each member has enough for a packet; NULL: there is none. */
+static const struct fleet_limit *scarce(const struct agent *g)
 {
 	for (uint32_t i = 0; i < g->member.shares; i++) {
 		const struct fleet_share *s = &g->member.share[i];
 
-		*rule = g->of.limit[i].rule;
-		if (s->sure && !s->leaving && s->params.limit < g->talk.members)
-			return s;
+		if (s->sure && !s->leaving &&
+		    shares_parts(&g->of.limit[i].limiter) < g->talk.members)
+			return &g->of.limit[i];
 	}
 	return NULL;
+}
+
+static void say_scarce(struct agent *g, const struct fleet_limit *limit)
+{
+	const uint64_t units = shares_units(&limit->limiter), parts = shares_parts(&limit->limiter);
+
+	if (units < g->talk.members)
+		say(g,
+		    "a limit of rule %zu: it has fewer units (%" PRIu64
+		    ") than members (%u): those "
+		    "without one deny, until another gives one up: raise the limit, or leave "
+		    "fleet: yes out",
+		    limit->rule, units, g->talk.members);
+	else
+		say(g,
+		    "a limit of rule %zu: it has room for fewer packets (%" PRIu64
+		    " of %u bytes) at once than members (%u): an equal part lets none of them "
+		    "through: raise the limit, or leave fleet: yes out",
+		    limit->rule, parts, POLICY_FRAME_MAX, g->talk.members);
 }
 
 /* Of members that are gone, a quarter of a limit or more; or more of all than there is. */
@@ -153,7 +173,7 @@ static bool say_kept(struct agent *g)
 static void say_state(struct agent *g)
 {
 	const struct fleet_member *m = &g->member;
-	const struct fleet_share *few;
+	const struct fleet_limit *few;
 	enum fleet_trouble worst = FLEET_WELL;
 	size_t rule = 0, n = g->of.n - g->of.past;
 
@@ -171,13 +191,8 @@ static void say_state(struct agent *g)
 	else if (worst != FLEET_WELL)
 		say(g, "a limit of rule %zu: %s%s%s", rule, trouble_text(worst),
 		    *g->talk.why ? ": " : "", g->talk.why);
-	else if ((few = scarce(g, &rule)))
-		say(g,
-		    "a limit of rule %zu: it has fewer units (%" PRIu64
-		    ") than members (%u): those "
-		    "without one deny, until another gives one up: raise the limit, or leave "
-		    "fleet: yes out",
-		    rule, few->params.limit, g->talk.members);
+	else if ((few = scarce(g)))
+		say_scarce(g, few);
 	else if (say_kept(g))
 		return;
 	else if (g->talk.strangers)
@@ -293,14 +308,6 @@ static uint8_t cost_of(const struct pacer_limiter *t)
 					    : PACER_COST_PACKETS;
 }
 
-/* In which the limit's units count. */
-static uint64_t span_of(const struct agent *g, size_t i)
-{
-	bool rate = pacer_limiter_kind_of(&g->of.limit[i].limiter) == PACER_LIMITER_RATE;
-
-	return rate ? 3600 * SECOND_NS : g->member.share[i].params.memory_ns;
-}
-
 /* Packets or bytes that came to the limit's rule: what the limit counts of them. */
 static int count(const struct agent *g, const struct fleet_limit *limit, uint64_t *counted)
 {
@@ -323,8 +330,10 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
 
 	if (!fleet_demand_is_due(d, g->talk.members, at_ns) || count(g, &g->of.limit[i], &counted))
 		return;
-	d->few = s->params.limit < g->talk.members;
-	s->want[0] = fleet_demand(d, s->want[0], counted, span_of(g, i), s->params.limit, at_ns);
+	/* What comes may be less than a unit, and wants one. */
+	d->few = s->params.limit < g->talk.members && counted == d->counted;
+	s->want[0] = fleet_demand(d, s->want[0], counted, shares_span_ns(&g->of.limit[i].limiter),
+				  s->params.limit, at_ns);
 }
 
 /*
@@ -335,7 +344,7 @@ static void ask_for_keys(struct agent *g, size_t i)
 {
 	const struct fleet_limit *limit = &g->of.limit[i];
 	const struct heaviest_of of = {&limit->limiter, limit->counter, cost_of(&limit->limiter),
-				       span_of(g, i)};
+				       shares_span_ns(&limit->limiter)};
 	struct heaviest_key key[HEAVIEST_MAX];
 	struct fleet_seen seen[HEAVIEST_MAX];
 	struct fleet_held held;

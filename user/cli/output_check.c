@@ -19,7 +19,8 @@
 #include "sets/texts.h"
 #include "plan/throttles.h"
 
-#define TEXT 64
+#define TEXT	    64
+#define RESERVE_DEN 16 /* as fleet_policy.c has it */
 
 static uint64_t memory_of(const struct pacer_policy *bin, const struct plan *plan,
 			  uint64_t set_bytes)
@@ -112,16 +113,36 @@ static void emit_facts(const struct facts *facts)
 		result_lacks();
 }
 
-/* Of a limit that a fleet divides: a unit is the least that a host has. */
-static void emit_hosts(const struct pacer_limiter *t)
+/* Of a limit that a fleet divides: what lets no packet through is nothing to have. */
+static void emit_hosts(const struct policy_limit *l, const struct pacer_limiter *t)
 {
-	uint64_t units = shares_units(t);
-	bool few = units < FLEET_MEMBERS_MAX;
+	uint64_t parts = shares_parts(t);
 
-	emit_uint("fleet_hosts_max", few ? units : FLEET_MEMBERS_MAX,
-		  few ? "    divided among %" PRIu64 " hosts at most: one more has none of it\n"
-		      : NULL,
-		  units);
+	if (parts >= FLEET_MEMBERS_MAX)
+		emit_uint("fleet_hosts_max", FLEET_MEMBERS_MAX, NULL);
+	else if (l->cost == PACER_COST_BYTES)
+		emit_uint("fleet_hosts_max", parts,
+			  "    divided among %" PRIu64
+			  " hosts at most: of one more, none has enough for a packet of %u bytes\n",
+			  parts, POLICY_FRAME_MAX);
+	else
+		emit_uint("fleet_hosts_max", parts,
+			  "    divided among %" PRIu64 " hosts at most: one more has none of it\n",
+			  parts);
+}
+
+static void emit_cut_off(const struct pacer_limiter *t, bool local)
+{
+	if (!local)
+		emit_string("cut_off", "deny",
+			    "    a host that cannot reach the store denies from 10 s on\n");
+	else if (shares_parts(t) < RESERVE_DEN)
+		emit_string("cut_off", "local",
+			    "    a host that cannot reach the store keeps a sixteenth of it, which "
+			    "is less than a packet: it denies\n");
+	else
+		emit_string("cut_off", "local",
+			    "    a host that cannot reach the store keeps a sixteenth of it\n");
 }
 
 /* What samples do not show of a limit's packets, or keys; NULL: they show all of it. */
@@ -203,17 +224,14 @@ static void emit_limit(const struct policy *policy, const struct pacer_policy *b
 		    "    one limit of all hosts of fleet %s: a host of n has the nth part of "
 		    "it at least\n",
 		    policy->fleet.name);
-		emit_hosts(t);
+		emit_hosts(l, t);
 		emit_uint("fleet_moves_ns", left_ns,
 			  "    what changes hands is nobody's for %s; on each host it counts 0.1%% "
 			  "longer, for its clock\n",
 			  units_duration_text(left_ns, text, sizeof(text)));
 		if (t->key_id)
 			emit_by_demand(policy, l);
-		emit_string("cut_off", policy->fleet.local ? "local" : "deny",
-			    policy->fleet.local
-				? "    a host that cannot reach the store keeps a sixteenth of it\n"
-				: "    a host that cannot reach the store denies from 10 s on\n");
+		emit_cut_off(t, policy->fleet.local);
 	} else {
 		emit_null("fleet", NULL);
 	}

@@ -82,6 +82,14 @@ static double cost_of(const struct drawn *drawn, const struct pooled_key *key, u
 	return n ? (double)bytes / (double)n : 0;
 }
 
+/* A part of a unit wants one. */
+static uint64_t whole(double units)
+{
+	uint64_t down = (uint64_t)units;
+
+	return down + (units > (double)down);
+}
+
 static int take(const struct heaviest_of *of, const struct drawn *drawn, struct pooled *pooled,
 		uint64_t since_ns, struct heaviest_key key[HEAVIEST_MAX])
 {
@@ -99,8 +107,8 @@ static int take(const struct heaviest_of *of, const struct drawn *drawn, struct 
 
 		if (!drawn->key[at])
 			continue;
-		key[taken++] = (struct heaviest_key){
-		    estimate_packet(item), units < 1e18 ? (uint64_t)units : (uint64_t)1e18};
+		key[taken++] = (struct heaviest_key){estimate_packet(item),
+						     units < 1e18 ? whole(units) : (uint64_t)1e18};
 	}
 	return taken;
 }

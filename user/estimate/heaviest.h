@@ -23,7 +23,7 @@
 
 struct heaviest_key {
 	struct pacer_packet pkt; /* one of its packets */
-	uint64_t units;		 /* packets or bytes that come within span_ns */
+	uint64_t units;		 /* packets or bytes that come within span_ns, rounded up */
 };
 
 /* Of which limit. */

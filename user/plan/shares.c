@@ -11,6 +11,8 @@
 #define HOUR_NS	      3600000000000ull	     /* what a rate's units are counted in */
 #define HASH_BEGIN    0xcbf29ce484222325ull  /* FNV-1a */
 #define RATE_SHARE_NS PACER_RATE_UNIT_NS_MAX /* a smaller share of a rate is none */
+#define HOURLY	      1u		     /* of a rate's id: its units are those of an hour */
+#define WHOLE	      2u		     /* ... or whole packets of its burst */
 
 /* --- which it is ----------------------------------------------------------------------------- */
 
@@ -53,9 +55,18 @@ static bool same_but_value(const struct policy_limit *a, const struct policy_lim
 	       memory_ns(a) == memory_ns(b);
 }
 
+/* By the policy alone, so that all hosts say the same. */
+static bool is_whole(const struct policy_limit *limit)
+{
+	return limit->kind == LIMIT_RATE && limit->cost == PACER_COST_PACKETS &&
+	       limit->burst < SHARES_WHOLE;
+}
+
 static uint32_t unit_of_value(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
-	return 1 + (limit->kind == LIMIT_WINDOW ? t->window.cost_shift : 0);
+	if (is_whole(limit))
+		return WHOLE;
+	return HOURLY + (limit->kind == LIMIT_WINDOW ? t->window.cost_shift : 0);
 }
 
 uint64_t shares_fleet(const struct policy_fleet *fleet)
@@ -94,6 +105,8 @@ void shares_tell(const struct policy_rule *rule, size_t i, uint64_t fleet, struc
 	id = mix_number(mix_number(mix_number(id, limit->cost), memory_ns(limit)), before);
 	if (limit->of_new) /* it counts others */
 		id = mix_number(id, limit->of_new);
+	if (is_whole(limit)) /* a record counts in other units */
+		id = mix_number(id, WHOLE);
 	t->kind |= PACER_LIMITER_FLEET;
 	/* A share's value counts in the window's units: another size of these has another id. */
 	t->share_id = ((id ^ fleet) & ~(uint64_t)SHARES_UNIT_MASK) | unit_of_value(limit, t);
@@ -166,6 +179,86 @@ static u128 unit_of(const struct pacer_limiter *t)
 	return (u128)t->rate.unit_ns << 32 | t->rate.unit_frac;
 }
 
+static u128 time_of(uint32_t value)
+{
+	return (u128)pacer_share_time_ns(value) << 32 | pacer_share_time_frac(value);
+}
+
+/* Of a rate, 0: there is no such share. */
+static uint32_t value_of_time(u128 time)
+{
+	return time >> 32 < RATE_SHARE_NS
+		   ? pacer_share_of_time((uint64_t)(time >> 32), (uint32_t)time)
+		   : 0;
+}
+
+/* Is a packet within the burst, by a share of so long a time? Of bytes, the largest frame. */
+static bool lets_by(const struct pacer_limiter *t, uint32_t value)
+{
+	uint32_t cost = t->rate.cost == PACER_COST_BYTES ? POLICY_FRAME_MAX : 1;
+
+	return time_of(value) * cost <= ((u128)t->rate.burst_ns << 32 | t->rate.burst_frac);
+}
+
+/*
+ * A burst of one packet has no room for a time that is rounded up. One that is rounded down is less
+ * than the rate's own, which counts then (common/rate.h).
+ */
+static uint32_t value_of_all(const struct pacer_limiter *t)
+{
+	uint32_t value = value_of_time(unit_of(t));
+
+	return value - !lets_by(t, value);
+}
+
+/* The parts of a rate: of more than 2^20, that these are many is all there is to say. */
+static uint64_t rate_parts(const struct pacer_limiter *t)
+{
+	uint64_t parts = 0;
+
+	for (uint64_t bit = 1u << 20; bit; bit >>= 1) {
+		uint32_t value = value_of_time(unit_of(t) * (parts | bit));
+
+		if (value && lets_by(t, value))
+			parts |= bit;
+	}
+	return parts ? parts : 1;
+}
+
+static bool in_whole(const struct pacer_limiter *t)
+{
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE &&
+	       (t->share_id & SHARES_UNIT_MASK) == WHOLE;
+}
+
+uint64_t shares_parts(const struct pacer_limiter *t)
+{
+	switch (pacer_limiter_kind_of(t)) {
+	case PACER_LIMITER_WINDOW:
+		return t->window.cost == PACER_COST_BYTES ? shares_units(t) / POLICY_FRAME_MAX
+							  : shares_units(t);
+	case PACER_LIMITER_RATE:
+		return rate_parts(t);
+	case PACER_LIMITER_THROTTLE:
+	case PACER_LIMITER_GAP:
+	case PACER_LIMITER_NONE:
+		break;
+	}
+	return shares_units(t);
+}
+
+/* In the time of all units of a rate. */
+static u128 rate_span(const struct pacer_limiter *t)
+{
+	return in_whole(t) ? unit_of(t) * shares_units(t) : (u128)HOUR_NS << 32;
+}
+
+uint64_t shares_span_ns(const struct pacer_limiter *t)
+{
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE ? (uint64_t)(rate_span(t) >> 32)
+							      : t->share_ns;
+}
+
 uint64_t shares_units(const struct pacer_limiter *t)
 {
 	uint64_t units;
@@ -174,6 +267,8 @@ uint64_t shares_units(const struct pacer_limiter *t)
 	case PACER_LIMITER_WINDOW:
 		return (uint64_t)t->window.limit << t->window.cost_shift;
 	case PACER_LIMITER_RATE: /* by a slow clock one an hour takes longer than that */
+		if (in_whole(t))
+			return rate_parts(t);
 		units = (uint64_t)(((u128)HOUR_NS << 32) / unit_of(t));
 		return units ? units : 1;
 	case PACER_LIMITER_THROTTLE:
@@ -185,11 +280,10 @@ uint64_t shares_units(const struct pacer_limiter *t)
 	return 0;
 }
 
-/* Of a rate, the time of a unit is that of an hour for so many. */
+/* Of a rate, the time of a unit of cost is that of all for so many. */
 uint32_t shares_value(const struct pacer_limiter *t, uint64_t units)
 {
 	uint64_t all = shares_units(t);
-	u128 time;
 
 	if (!units)
 		return 0;
@@ -199,10 +293,8 @@ uint32_t shares_value(const struct pacer_limiter *t, uint64_t units)
 	case PACER_LIMITER_WINDOW:
 		return (uint32_t)(units >> t->window.cost_shift);
 	case PACER_LIMITER_RATE:
-		time = units == all ? unit_of(t) : (((u128)HOUR_NS << 32) + units - 1) / units;
-		if (time >> 32 >= RATE_SHARE_NS)
-			return 0;
-		return pacer_share_of_time((uint64_t)(time >> 32), (uint32_t)time);
+		return units == all ? value_of_all(t)
+				    : value_of_time((rate_span(t) + units - 1) / units);
 	case PACER_LIMITER_THROTTLE:
 		return (uint32_t)units;
 	case PACER_LIMITER_GAP:
@@ -225,8 +317,8 @@ uint64_t shares_units_of(const struct pacer_limiter *t, uint32_t value)
 		units = t->window.cost_shift ? units - 1 : value;
 		break;
 	case PACER_LIMITER_RATE:
-		time = (u128)pacer_share_time_ns(value) << 32 | pacer_share_time_frac(value);
-		units = time ? (uint64_t)(((u128)HOUR_NS << 32) / time) + 1 : all;
+		time = time_of(value);
+		units = time ? (uint64_t)((rate_span(t) + time - 1) / time) : all;
 		break;
 	default:
 		units = value;

@@ -4,7 +4,11 @@
  * they count, which share is theirs, and what a number of units is as a share's value. Pure.
  *
  * What a limit is divided in: units are packets or bytes of a window, uses of a throttle; of a
- * rate, packets or bytes an hour.
+ * rate, packets or bytes an hour. A share of a rate leaves its burst's time as it is and makes each
+ * packet's longer: where that is longer than the burst's, it lets nothing through. So the units of
+ * a rate of packets whose burst is less than SHARES_WHOLE are parts of the rate of which each lets
+ * one packet through: as many as the burst has packets, or one less, by the clock's tick and the
+ * precision of a share.
  */
 #ifndef PACER_PLAN_SHARES_H
 #define PACER_PLAN_SHARES_H
@@ -13,6 +17,8 @@
 
 /* Of a share's id: what is not of the limit, but of the units of its value. */
 #define SHARES_UNIT_MASK 31u
+
+#define SHARES_WHOLE 1024u /* as many members as a fleet has at most: else each has a packet */
 
 /*
  * What the id of a share has of its fleet, which is a name and a store: packets of one fleet's
@@ -37,6 +43,13 @@ int shares_place(struct draft_rule *drafts, size_t n_rules, const struct pacer_p
 
 /* All units of a limit that a fleet divides. */
 uint64_t shares_units(const struct pacer_limiter *t);
+/* The time within which so many come, if all of it is used. */
+uint64_t shares_span_ns(const struct pacer_limiter *t);
+/*
+ * Among how many equal parts each lets a packet through, at most: of bytes, one of
+ * POLICY_FRAME_MAX.
+ */
+uint64_t shares_parts(const struct pacer_limiter *t);
 /* Of so many of them, the value of the share: rounded so that it is not more. 0: nothing. */
 uint32_t shares_value(const struct pacer_limiter *t, uint64_t units);
 /* Of a share's value, the units: rounded so that they are not fewer. */
