@@ -34,9 +34,9 @@ $(BENCH)/floods: tests/bench/core/floods.c tests/unit/floods.h $(CORE) $(BUILD)/
 	$(CC) $(CFLAGS) $(USER) -Itests/unit $< $(BUILD)/pure.a -o $@ $(LIBS)
 
 FLEET_PURE := $(patsubst %,user/fleet/%.c,member record heavy demand)
-$(BENCH)/fleet: tests/bench/core/fleet.c $(FLEET_PURE) $(wildcard user/fleet/*.h)
+$(BENCH)/fleet: tests/bench/core/fleet.c tests/unit/fleet_many.h $(FLEET_PURE) $(wildcard user/fleet/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -DFLEET_LANES_MAX=2 $< $(FLEET_PURE) -o $@
+	$(CC) $(CFLAGS) $(USER) -Itests/unit -DFLEET_LANES_MAX=2 $< $(FLEET_PURE) -o $@
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h bpf/clock/clock.bpf.h $(CORE)
 	@mkdir -p $(@D)

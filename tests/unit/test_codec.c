@@ -39,7 +39,7 @@ static void test_there_and_back(void **state)
 	(void)state;
 	make(&r, FLEET_UNITS_MAX, 3, (uint64_t[]){1, 2, 3}, (uint64_t[]){4, 5, FLEET_UNITS_MAX});
 	strcpy(r.key[2], "192.0.2.1>\"x\"");
-	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 10, true};
+	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 11, 10, true};
 	r.slot[2].reserve = 5;
 	text = fleet_write_record(&r);
 	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_WELL);
@@ -172,7 +172,7 @@ static void test_no_memory(void **state)
 	(void)state;
 	make(&r, 9, 3, (uint64_t[]){1, 2, 3}, (uint64_t[]){4, 5, 6});
 	strcpy(r.key[2], "192.0.2.1");
-	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 10, true};
+	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 11, 10, true};
 	whole = fleet_write_record(&r);
 	json_set_alloc_funcs(starved, free);
 	for (n = 0; !text; n++) { /* once, and then there is some again */
@@ -239,7 +239,9 @@ static const struct {
     {RECORD("1", "", "[1,7,9,0,[1,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0],[0,3,0,0,0]]"), FLEET_STRANGE,
      "it is no record of a limit"},
-    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,1,5,0,4]]"), FLEET_WELL, NULL},
+    {RECORD("1", "", "[1,7,9,0,[0,3,1,5,0,-4]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "{\"id\":1}"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "[0,\"x\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "[1,\"\"]", ""), FLEET_STRANGE, "it is no record of a limit"},
@@ -308,6 +310,41 @@ static void test_wrong(void **state)
 	}
 }
 
+/* A record of members whose cells cool for so long, by the names that are their numbers. */
+static void make_cool(struct fleet_record *r, uint64_t left_ns, size_t n, const uint64_t *ids)
+{
+	memset(r, 0, sizeof(*r));
+	r->memory_ns = 1000;
+	for (size_t i = 0; i < n; i++)
+		fleet_add_slot(r, ids[i])->cell[0] =
+		    (struct fleet_cell){.cool = 5, .left_ns = left_ns, .since = ids[i]};
+}
+
+/* What cools by the same name is known since it was read first, whoever came and went meanwhile. */
+static void test_take(void **state)
+{
+	static struct fleet_record known, read, expected;
+
+	(void)state;
+	make_cool(&known, 900, 5, (uint64_t[]){0, 2, 4, 6, 8});
+	make_cool(&read, 850, 6, (uint64_t[]){1, 2, 3, 4, 8, 9});
+	read.slot[3].cell[0].since = 5; /* it cools anew, as many */
+	read.slot[5].cell[0].since = 0;
+	fleet_copy(&expected, &read);
+	expected.slot[1].cell[0].left_ns = expected.slot[4].cell[0].left_ns = 700;
+	fleet_take(&known, &read, 200);
+	assert_memory_equal(&known, &expected, sizeof(known));
+	make_cool(&read, 100, 2, (uint64_t[]){2, 9});
+	read.slot[1].cell[0].since = 0;
+	fleet_copy(&expected, &read);
+	fleet_take(&known, &read, 200); /* what it says itself is less */
+	assert_memory_equal(&known, &expected, sizeof(known));
+	make_cool(&read, 90, 2, (uint64_t[]){2, 9});
+	fleet_take(&known, &read, 200); /* and without a name nothing is the same */
+	assert_int_equal(known.slot[0].cell[0].left_ns, 0);
+	assert_int_equal(known.slot[1].cell[0].left_ns, 90);
+}
+
 /* As many as there may be, each with all lanes: etcd takes a request of 1.5 MiB. One more is
  * refused. */
 static void test_full(void **state)
@@ -328,7 +365,7 @@ static void test_full(void **state)
 		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 			slot->cell[k] =
 			    (struct fleet_cell){FLEET_UNITS_MAX, FLEET_UNITS_MAX, FLEET_MEMORY_MAX,
-						FLEET_UNITS_MAX, k != 0};
+						INT64_MAX,	 FLEET_UNITS_MAX, k != 0};
 	}
 	text = fleet_write_record(&r);
 	assert_true(strlen(text) < 1000000);
@@ -463,7 +500,8 @@ int main(void)
 	    cmocka_unit_test(test_no_memory), cmocka_unit_test(test_there_and_back),
 	    cmocka_unit_test(test_wrong),     cmocka_unit_test(test_session),
 	    cmocka_unit_test(test_goals),     cmocka_unit_test(test_surplus),
-	    cmocka_unit_test(test_clocks),    cmocka_unit_test(test_full),
+	    cmocka_unit_test(test_clocks),    cmocka_unit_test(test_take),
+	    cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,12 @@ static bool append(json_t **array, json_t *value)
 
 static json_t *cell_json(const struct fleet_cell *c, uint32_t lane)
 {
-	return json_pack("[i,I,I,I,I]", (int)lane, (json_int_t)c->held, (json_int_t)c->cool,
-			 (json_int_t)c->left_ns, (json_int_t)c->want);
+	json_t *cell = json_pack("[i,I,I,I,I]", (int)lane, (json_int_t)c->held, (json_int_t)c->cool,
+				 (json_int_t)c->left_ns, (json_int_t)c->want);
+
+	if (cell && c->since)
+		append(&cell, json_integer((json_int_t)c->since));
+	return cell;
 }
 
 static json_t *slot_json(const struct fleet_slot *slot)
@@ -73,11 +77,13 @@ static bool number_at(json_t *json, size_t i, uint64_t *to)
 static bool read_cell(json_t *json, struct fleet_slot *slot)
 {
 	struct fleet_cell c = {0};
+	size_t size = json_array_size(json);
 	uint64_t lane;
 
-	if (json_array_size(json) != 5 || !number_at(json, 0, &lane) || lane >= FLEET_LANES_MAX ||
+	if ((size != 5 && size != 6) || !number_at(json, 0, &lane) || lane >= FLEET_LANES_MAX ||
 	    slot->cell[lane].own || !number_at(json, 1, &c.held) || !number_at(json, 2, &c.cool) ||
-	    !number_at(json, 3, &c.left_ns) || !number_at(json, 4, &c.want))
+	    !number_at(json, 3, &c.left_ns) || !number_at(json, 4, &c.want) ||
+	    (size == 6 && !number_at(json, 5, &c.since)))
 		return false;
 	c.own = true; /* lane 0 too, so that none comes twice */
 	slot->cell[lane] = c;

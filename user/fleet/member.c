@@ -144,12 +144,17 @@ static uint64_t giving(const struct fleet_member *m, const struct fleet_share *s
 	return surplus(record, slot, lane);
 }
 
+/* For how long its record has been known, in true time. */
+static uint64_t known_ns(const struct fleet_share *s, uint64_t now_ns)
+{
+	return PACER_FAULT(COOLS_FAST) ? now_ns - s->got_ns : fleet_surely(now_ns - s->got_ns);
+}
+
 /* The record as it is by now. */
 static void now_of(const struct fleet_share *s, uint64_t now_ns, struct fleet_record *record)
 {
 	fleet_copy(record, &s->record);
-	fleet_age(record,
-		  PACER_FAULT(COOLS_FAST) ? now_ns - s->got_ns : fleet_surely(now_ns - s->got_ns));
+	fleet_age(record, known_ns(s, now_ns));
 }
 
 /* What may yet be in the store has not come from it. */
@@ -543,6 +548,7 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 	}
 	if (!changed && !held_back(m, s, &r->record, slot))
 		return false;
+	fleet_name(&r->record, s->revision);
 	r->op = FLEET_WRITE;
 	r->share = share;
 	r->follows = s->revision;
@@ -772,7 +778,7 @@ static void fetched_one(struct fleet_member *m, struct fleet_share *s, uint64_t 
 	if (read->revision != s->revision) {
 		s->revision = read->revision;
 		if (read->revision)
-			fleet_copy(&s->record, read->record);
+			fleet_take(&s->record, read->record, known_ns(s, now_ns));
 		else
 			memset(&s->record, 0, sizeof(s->record));
 		s->got_ns = PACER_FAULT(COOLS_SINCE_SENT) ? m->flight_ns : now_ns;
@@ -791,7 +797,7 @@ static void written(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 		m->read_ns = 0;
 		return;
 	}
-	fleet_copy(&s->record, a->record);
+	fleet_take(&s->record, a->record, known_ns(s, now_ns));
 	s->revision = a->revision;
 	s->got_ns = now_ns;
 	s->dead = 0;

@@ -78,6 +78,51 @@ void fleet_copy(struct fleet_record *to, const struct fleet_record *from)
 	memcpy(to->slot, from->slot, from->slots * sizeof(to->slot[0]));
 }
 
+/* Moves together, in their order, the slots whose members have one in `from`. How many? */
+static uint32_t keep_common(struct fleet_record *to, const struct fleet_record *from)
+{
+	uint32_t kept = 0, at = 0;
+
+	for (uint32_t i = 0; i < to->slots; i++) {
+		while (at < from->slots && from->slot[at].id < to->slot[i].id)
+			at++;
+		if (at < from->slots && from->slot[at].id == to->slot[i].id)
+			to->slot[kept++] = to->slot[i];
+	}
+	return kept;
+}
+
+static void remember(struct fleet_slot *slot, const struct fleet_slot *was, uint64_t ns)
+{
+	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++) {
+		struct fleet_cell *c = &slot->cell[k];
+		const struct fleet_cell *w = &was->cell[k];
+		bool same = c->since && c->since == w->since;
+
+		if (PACER_FAULT(COOLS_BY_UNITS))
+			same = c->cool == w->cool;
+		if (same)
+			c->left_ns = least(c->left_ns, w->left_ns - least(w->left_ns, ns));
+	}
+}
+
+void fleet_take(struct fleet_record *to, const struct fleet_record *from, uint64_t ns)
+{
+	static const struct fleet_slot none;
+	uint32_t before = to->slots, kept = keep_common(to, from);
+
+	memcpy(to, from, offsetof(struct fleet_record, slot));
+	for (uint32_t i = from->slots; i--;) { /* from the last on: what is kept lies before it */
+		bool has = kept && to->slot[kept - 1].id == from->slot[i].id;
+		const struct fleet_slot was = has ? to->slot[--kept] : none;
+
+		to->slot[i] = from->slot[i];
+		remember(&to->slot[i], &was, ns);
+	}
+	if (before > from->slots)
+		memset(&to->slot[from->slots], 0, (before - from->slots) * sizeof(to->slot[0]));
+}
+
 void fleet_age(struct fleet_record *record, uint64_t ns)
 {
 	for (uint32_t i = 0; i < record->slots; i++)
@@ -86,7 +131,7 @@ void fleet_age(struct fleet_record *record, uint64_t ns)
 
 			c->left_ns -= least(c->left_ns, ns);
 			if (!c->left_ns || !c->cool)
-				c->cool = c->left_ns = 0;
+				c->cool = c->left_ns = c->since = 0;
 		}
 }
 
@@ -345,6 +390,7 @@ void fleet_lower(struct fleet_record *record, struct fleet_slot *slot, uint32_t 
 	if (hot > to && !PACER_FAULT(LOWER_COLD)) {
 		c->cool += hot - to;
 		c->left_ns = record->memory_ns;
+		c->since = 0;
 	}
 	c->held = to;
 }
@@ -352,6 +398,14 @@ void fleet_lower(struct fleet_record *record, struct fleet_slot *slot, uint32_t 
 void fleet_raise(struct fleet_slot *slot, uint32_t lane, uint64_t units)
 {
 	slot->cell[lane].held += units;
+}
+
+void fleet_name(struct fleet_record *record, uint64_t follows)
+{
+	for (uint32_t i = 0; i < record->slots; i++)
+		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+			if (record->slot[i].cell[k].cool && !record->slot[i].cell[k].since)
+				record->slot[i].cell[k].since = follows;
 }
 
 void fleet_end_session(struct fleet_record *record, struct fleet_slot *slot)

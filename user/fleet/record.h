@@ -21,14 +21,22 @@
  *
  * Time. A record holds no time of day, since members share no clock. It holds times left, from when
  * it was written. Whoever has known it for a time subtracts no more than that (fleet_age), and he
- * came to know it after it was written: nothing counts for too short a time.
+ * came to know it after it was written: nothing counts for too short a time. He has known what
+ * cools for as long as he has known it by its name (`since`), in whichever record, and goes by that
+ * (fleet_take). Else what many members write would hardly cool: each has just read what the one
+ * before wrote, and nobody would count the time between.
+ *
+ *   A name is the revision that the write followed by which the cell began to cool, or began to
+ * cool anew. One write alone follows a revision, so within a slot all that cools by one name began
+ * at one time. Of a record that is begun nothing is followed: its cell gets its name by the write
+ * after.
  *
  * Error: what is held or cools is denied to the others. A time left is too long by the time between
- * writing and reading, and by the bound on clocks.
+ * a member's writing and another's first reading, and by the bound on clocks.
  *
  * Concurrency: functions of their arguments alone.
  *
- * Memory: 32 bytes a member, and 40 for each of its lanes; the struct has room for all (392 KiB).
+ * Memory: 32 bytes a member, and 48 for each of its lanes; the struct has room for all (464 KiB).
  */
 #ifndef PACER_FLEET_RECORD_H
 #define PACER_FLEET_RECORD_H
@@ -64,6 +72,7 @@ struct fleet_cell {
 	uint64_t held;	  /* units that the member may admit within memory_ns */
 	uint64_t cool;	  /* units beyond, that it may have admitted before */
 	uint64_t left_ns; /* and for how long they still count: true time, from the writing */
+	uint64_t since;	  /* the name of what cools; 0: it has none yet, or nothing cools */
 	uint64_t want;	  /* units that it has use for */
 	bool own;	  /* of a lane above 0: the member takes part in it */
 };
@@ -117,6 +126,12 @@ const char *fleet_unsound(const struct fleet_record *record);
 /* `to` becomes what `from` is, without the room that neither uses; it was a record, or all 0. */
 void fleet_copy(struct fleet_record *to, const struct fleet_record *from);
 
+/*
+ * `to`, which has been known for `ns` of true time at least, becomes what `from` is; but what cools
+ * in both, by one name, has no longer left than by `to`.
+ */
+void fleet_take(struct fleet_record *to, const struct fleet_record *from, uint64_t ns);
+
 /* Brings the times left from one moment to a later one: `ns` of true time are over for certain. */
 void fleet_age(struct fleet_record *record, uint64_t ns);
 
@@ -158,6 +173,9 @@ void fleet_lower(struct fleet_record *record, struct fleet_slot *slot, uint32_t 
 		 uint64_t hot);
 /* Takes `units` that are free (fleet_free). */
 void fleet_raise(struct fleet_slot *slot, uint32_t lane, uint64_t units);
+
+/* Names all that cools without a name; it is to be written, following this revision. */
+void fleet_name(struct fleet_record *record, uint64_t follows);
 
 /* The slot's session is over, for certain: all but its reserve cools from now on. */
 void fleet_end_session(struct fleet_record *record, struct fleet_slot *slot);

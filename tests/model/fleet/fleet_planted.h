@@ -14,6 +14,7 @@
 	x(END_TAKES_RESERVE) /* its reserve is given to others */ \
 	x(COOLS_FAST)        /* time left is counted by a clock that may be fast */ \
 	x(COOLS_SINCE_SENT)  /* and since the record was asked for */ \
+	x(COOLS_BY_UNITS)    /* as many units that cool are taken for those that cooled before */ \
 	x(CLOCKS_EQUAL)      /* a session's end is counted as if clocks ran alike */ \
 	x(END_FROM_ANSWER)   /* and from when the answer came */ \
 	x(RAISE_IN_DOUBT)    /* the datapath is raised while a write may yet lower the cell */ \

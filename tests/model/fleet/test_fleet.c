@@ -146,6 +146,7 @@ static const struct world_scenario faulty[] = {
     {FAULT(END_TAKES_RESERVE), TWO, .reserve = 1},
     {FAULT(COOLS_FAST), TWO, .memory = 5},
     {FAULT(COOLS_SINCE_SENT), TWO},
+    {FAULT(COOLS_BY_UNITS), TWO, .wants = 2},
     {FAULT(CLOCKS_EQUAL), TWO, .memory = 5},
     {FAULT(END_FROM_ANSWER), TWO},
     {FAULT(RAISE_IN_DOUBT), TWO, .restarts = 1, .late = 1, .leaves = 1, .deep = 15},
@@ -161,7 +162,7 @@ static const struct world_scenario faulty[] = {
     {FAULT(RESERVE_LOWERED_FIRST), TWO, .limit = 3, .reserve = 1, .lost = 1, .turns = 1,
      .deep = 15},
     {FAULT(RESERVE_FORGOTTEN), TWO, ROUGH, .limit = 4, .reserve = 1, .turns = 4, .walks = 20000},
-    {FAULT(RESERVE_RAISED_AGAIN), TWO, ROUGH, .limit = 4, .reserve = 1, .turns = 4, .walks = 20000},
+    {FAULT(RESERVE_RAISED_AGAIN), TWO, .limit = 3, .reserve = 1, .lost = 1, .turns = 2, .deep = 16},
 };
 
 static struct world_result result;

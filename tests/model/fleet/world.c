@@ -108,15 +108,17 @@ static struct {
 /* --- the normal form -------------------------------------------------------------------------- */
 
 /*
- * Revisions of records are told by their order. Sessions, and the revisions of a host's key, are
- * only ever the same or not.
+ * Revisions of records are told by their order. Sessions, the revisions of a host's key, and the
+ * names of what cools, are only ever the same or not; such a name is above all revisions, since a
+ * new one is the revision of a record.
  */
+#define COOLS_ABOVE 1024
 struct names {
 	uint64_t name[64];
 	uint32_t n;
 };
 
-static struct names records, sessions, keys[WORLD_HOSTS];
+static struct names records, sessions, keys[WORLD_HOSTS], coolings;
 static bool collecting;
 
 static void named(struct names *names, uint64_t *r)
@@ -137,8 +139,16 @@ static void named(struct names *names, uint64_t *r)
 
 static void record_revs(struct fleet_record *record)
 {
-	for (uint32_t i = 0; i < record->slots; i++)
+	for (uint32_t i = 0; i < record->slots; i++) {
 		named(&sessions, &record->slot[i].session);
+		for (uint32_t k = 0; k < LANES; k++) {
+			uint64_t *since = &record->slot[i].cell[k].since;
+
+			named(&coolings, since);
+			if (*since && !collecting)
+				*since += COOLS_ABOVE;
+		}
+	}
 }
 
 static void message_revs(struct message *g, int i)
@@ -286,24 +296,53 @@ static void forget_doomed(const struct world *w, struct host *h)
 		memset(&h->late, 0, sizeof(h->late));
 }
 
-/* A member that will read the record before it uses it knows of it but what it has itself. */
+/* Of a cell that cools, how long it does; and of one that does not cool any more in the store, as
+ * it did, nothing. */
+static void forget_cell(const struct world *w, uint64_t id, uint32_t lane, struct fleet_cell *c)
+{
+	bool cools = false;
+
+	for (uint32_t i = 0; i < w->record.slots; i++)
+		cools |= w->record.slot[i].id == id && c->since &&
+			 w->record.slot[i].cell[lane].since == c->since;
+	if (PACER_FAULT(COOLS_BY_UNITS))
+		cools = c->cool;
+	if (cools)
+		*c = (struct fleet_cell){.cool = c->cool, .left_ns = c->left_ns, .since = c->since};
+	else
+		memset(c, 0, sizeof(*c));
+}
+
+/* A member that will read the record before it uses it knows of it but what it has itself, and what
+ * cools. */
 static void forget_record(const struct world *w, struct host *h)
 {
 	struct fleet_record *record = &h->s.record;
-	struct fleet_slot *slot, own;
+	const struct fleet_slot *own;
+	uint32_t kept = 0;
 
 	if (h->s.revision == w->record_revision ||
 	    (h->m.flight == FLEET_IDLE && !(h->m.stale && h->m.read_ns <= NOW)))
 		return;
 	if (h->now.stage == DONE)
 		return;
-	slot = mine(&h->m, record);
-	if (slot)
-		own = *slot;
-	memset(record->slot, 0, sizeof(record->slot));
-	record->slots = slot ? 1 : 0;
-	if (slot)
-		record->slot[0] = own;
+	own = mine(&h->m, record);
+	for (uint32_t i = 0; i < record->slots; i++) {
+		struct fleet_slot slot = {.id = record->slot[i].id};
+		bool cools = false;
+
+		for (uint32_t k = 0; k < LANES; k++) {
+			slot.cell[k] = record->slot[i].cell[k];
+			forget_cell(w, slot.id, k, &slot.cell[k]);
+			cools |= slot.cell[k].cool;
+		}
+		if (own == &record->slot[i])
+			record->slot[kept++] = *own;
+		else if (cools)
+			record->slot[kept++] = slot;
+	}
+	memset(&record->slot[kept], 0, (FLEET_MEMBERS_MAX - kept) * sizeof(record->slot[0]));
+	record->slots = kept;
 	h->s.dead = 0;
 }
 
@@ -318,7 +357,7 @@ static void normalize(struct world *w)
 		forget_message(&w->host[i].now);
 		forget_message(&w->host[i].late);
 	}
-	records.n = sessions.n = 0;
+	records.n = sessions.n = coolings.n = 0;
 	for (int i = 0; i < WORLD_HOSTS; i++)
 		keys[i].n = 0;
 	collecting = true;
