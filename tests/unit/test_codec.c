@@ -41,6 +41,7 @@ static void test_there_and_back(void **state)
 	strcpy(r.key[2], "192.0.2.1>\"x\"");
 	r.slot[1].cell[2] = (struct fleet_cell){7, 8, 9, 11, 10, true};
 	r.slot[2].reserve = 5;
+	r.slot[1].due = 6;
 	text = fleet_write_record(&r);
 	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_WELL);
 	assert_memory_equal(&r, &back, sizeof(r));
@@ -240,6 +241,9 @@ static const struct {
     {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0],[0,3,0,0,0]]"), FLEET_STRANGE,
      "it is no record of a limit"},
     {RECORD("1", "", "[1,7,9,0,[0,3,1,5,0,4]]"), FLEET_WELL, NULL},
+    {RECORD("1", "", "[1,7,9,0,2,[0,3,0,0,0]]"), FLEET_WELL, NULL},
+    {RECORD("1", "", "[1,7,9,0,-2,[0,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
+    {RECORD("1", "", "[1,7,9,0,2,2,[0,3,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "[1,7,9,0,[0,3,1,5,0,-4]]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "[1,7,9,0,[0,3,0,0,0,0,0]]"), FLEET_STRANGE, "it is no record of a limit"},
     {RECORD("1", "", "{\"id\":1}"), FLEET_STRANGE, "it is no record of a limit"},
@@ -310,6 +314,40 @@ static void test_wrong(void **state)
 	}
 }
 
+/* Of each power of two as much as leaves half of what is not kept for those that are gone. */
+static void test_reserve(void **state)
+{
+	static const uint64_t none[40];
+	static struct fleet_record r;
+
+	(void)state;
+	make(&r, 1600, 0, NULL, NULL);
+	assert_int_equal(fleet_reserve_most(&r), UINT64_MAX);
+	for (size_t n = 1; n <= 40; n++) {
+		make(&r, 1600, n, none, none);
+		assert_int_equal(fleet_reserve_most(&r), n == 1	   ? 800
+							 : n == 2  ? 400
+							 : n <= 4  ? 200
+							 : n <= 8  ? 100
+							 : n <= 16 ? 50
+							 : n <= 32 ? 25
+								   : 12);
+	}
+	make(&r, 79, 40, none, none);
+	assert_int_equal(fleet_reserve_most(&r), 0);
+	make(&r, 1600, 8, none, none);
+	r.slot[0].reserve = r.slot[1].reserve =
+	    100; /* 100 is kept for one that is gone: 7 have as much */
+	r.slot[0].due = 200;
+	fleet_end_session(&r, &r.slot[0]);
+	assert_true(!r.slot[0].session && !r.slot[0].due && r.slot[0].reserve == 100);
+	assert_int_equal(fleet_reserve_most(&r), 100);
+	r.slot[0].reserve = 201; /* 7 times 100 are more than half of the rest */
+	assert_int_equal(fleet_reserve_most(&r), 50);
+	r.slot[0].reserve = 1601;
+	assert_int_equal(fleet_reserve_most(&r), 0);
+}
+
 /* A record of members whose cells cool for so long, by the names that are their numbers. */
 static void make_cool(struct fleet_record *r, uint64_t left_ns, size_t n, const uint64_t *ids)
 {
@@ -343,6 +381,25 @@ static void test_take(void **state)
 	fleet_take(&known, &read, 200); /* and without a name nothing is the same */
 	assert_int_equal(known.slot[0].cell[0].left_ns, 0);
 	assert_int_equal(known.slot[1].cell[0].left_ns, 90);
+}
+
+/* What is given up while something cools begins to cool anew, all of it, by a new name. */
+static void test_names(void **state)
+{
+	static struct fleet_record r;
+	struct fleet_cell *c = &r.slot[0].cell[0];
+
+	(void)state;
+	make_cool(&r, 90, 1, (uint64_t[]){2});
+	c->held = 4;
+	fleet_name(&r, 7);
+	assert_int_equal(c->since, 2);
+	fleet_lower(&r, &r.slot[0], 0, 3, UINT64_MAX);
+	assert_true(c->cool == 6 && c->left_ns == 1000 && c->since == 0);
+	fleet_name(&r, 7);
+	assert_int_equal(c->since, 7);
+	fleet_age(&r, 1000);
+	assert_true(!c->cool && !c->since);
 }
 
 /* As many as there may be, each with all lanes: etcd takes a request of 1.5 MiB. One more is
@@ -501,6 +558,7 @@ int main(void)
 	    cmocka_unit_test(test_wrong),     cmocka_unit_test(test_session),
 	    cmocka_unit_test(test_goals),     cmocka_unit_test(test_surplus),
 	    cmocka_unit_test(test_clocks),    cmocka_unit_test(test_take),
+	    cmocka_unit_test(test_reserve),   cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_full),
 	};
 

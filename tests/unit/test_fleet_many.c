@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Many hosts of one limit, on a virtual clock: all have their shares in time, whatever they ask. */
+/*
+ * Many hosts of one limit, on a virtual clock: all have their shares in time, whatever they ask,
+ * and each has its reserve.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,13 +51,96 @@ static void a_new_limit(void **state)
 	end();
 }
 
+static uint64_t evenly(uint32_t i, uint64_t since_ns)
+{
+	(void)i;
+	(void)since_ns;
+	return 2 * LIMIT / n_hosts;
+}
+
+static uint64_t to_the_first(uint32_t i, uint64_t since_ns)
+{
+	(void)since_ns;
+	return i ? 0 : 2 * LIMIT;
+}
+
+/* Each has its reserve, which is a sixteenth, or a quarter of an equal part at least; and half of
+ * the limit is for who needs it. */
+static void assert_reserves(void)
+{
+	uint64_t all = 0, least = n_hosts > 8 ? LIMIT / 4 / n_hosts : LIMIT / 16;
+
+	for (uint32_t i = 0; i < n_hosts; i++) {
+		uint64_t reserve = hosts[i].share.applied.floor;
+
+		assert_in_range(reserve, least, LIMIT / 16);
+		all += reserve;
+	}
+	assert_true(all <= LIMIT / 2);
+}
+
+/* `cut_off: local`: all have a reserve, and all of the limit is used. */
+static void a_reserve_for_each(void **state)
+{
+	uint32_t n = *(const uint32_t *)*state;
+
+	begin(n, LIMIT / 16);
+	run(evenly, 40);
+	assert_reserves();
+	assert_int_equal(without_share(), 0);
+	assert_int_equal(step_of(evenly, now, S), LIMIT);
+	end();
+}
+
+static void join_one_that_needs_all(uint32_t n)
+{
+	begin(n, LIMIT / 16);
+	for (uint32_t i = 1; i < n; i++) { /* the others begin when it has all */
+		hosts[i].at_ns += 30 * S;
+		due_ns[i] = hosts[i].at_ns;
+	}
+	run(to_the_first, 30);
+	assert_true(share_of(&hosts[0]) == LIMIT);
+	run(to_the_first, 30);
+	assert_reserves();
+	assert_true(share_of(&hosts[0]) >= LIMIT / 2);
+	end();
+}
+
+/* So it is where all comes to one, before the others join and after. */
+static void a_reserve_beside_one_that_needs_all(void **state)
+{
+	by_key = false;
+	join_one_that_needs_all(*(const uint32_t *)*state);
+}
+
+/* Or all of a key, which has a lane when they join. */
+static void a_reserve_beside_a_lane(void **state)
+{
+	by_key = true;
+	join_one_that_needs_all(*(const uint32_t *)*state);
+	by_key = false;
+}
+
 int main(void)
 {
+	static const uint32_t two = 2, four = 4, eight = 8, nine = 9, twenty = 20, forty = 40,
+			      hundred = 100;
 	static const uint32_t some = 30, many = 64, most = 120;
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_prestate(a_new_limit, (void *)&some),
 	    cmocka_unit_test_prestate(a_new_limit, (void *)&many),
 	    cmocka_unit_test_prestate(a_new_limit, (void *)&most),
+	    cmocka_unit_test_prestate(a_reserve_for_each, (void *)&two),
+	    cmocka_unit_test_prestate(a_reserve_for_each, (void *)&nine),
+	    cmocka_unit_test_prestate(a_reserve_for_each, (void *)&twenty),
+	    cmocka_unit_test_prestate(a_reserve_for_each, (void *)&forty),
+	    cmocka_unit_test_prestate(a_reserve_for_each, (void *)&hundred),
+	    cmocka_unit_test_prestate(a_reserve_beside_one_that_needs_all, (void *)&four),
+	    cmocka_unit_test_prestate(a_reserve_beside_one_that_needs_all, (void *)&eight),
+	    cmocka_unit_test_prestate(a_reserve_beside_one_that_needs_all, (void *)&twenty),
+	    cmocka_unit_test_prestate(a_reserve_beside_a_lane, (void *)&four),
+	    cmocka_unit_test_prestate(a_reserve_beside_a_lane, (void *)&twenty),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -486,8 +486,9 @@ static void test_fleet_parts(void **unused)
 			assert_non_null(strstr(text, rows[i].text));
 		else
 			assert_null(strstr(text, "hosts at most"));
-		assert_int_equal(strstr(text, "keeps a sixteenth of it, which is less than a "
-					      "packet: it denies\n") != NULL,
+		assert_int_equal(strstr(text,
+					"keeps a sixteenth of it at most, which is less than a "
+					"packet: it denies\n") != NULL,
 				 rows[i].denies);
 		free(text);
 	}

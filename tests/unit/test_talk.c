@@ -1255,9 +1255,10 @@ static void what_is_kept_is_not_given(void **state)
 	uint32_t number;
 
 	(void)state;
-	has_begun(800);
+	has_begun(400);
 	fleet_copy(&r, &share.record);
 	r.slot[1].cell[0].want = 1600;
+	r.slot[1].cell[0].held = r.slot[1].reserve = 1000; /* of a larger limit before */
 	put_record(&r);
 	fleet_nudge(&m);
 	now += S;
@@ -1265,12 +1266,12 @@ static void what_is_kept_is_not_given(void **state)
 	(void)send(FLEET_FETCH);
 	assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns), FLEET_APPLY);
 	fleet_applied(&m, 0, &picture, NULL);
-	assert_int_equal(picture.value[0], 400);
+	assert_int_equal(picture.value[0], 100);
 	now += S;
 	assert_int_equal(next_step(), FLEET_SEND);
 	assert_int_equal(request.op, FLEET_WRITE);
-	assert_int_equal(request.record.slot[0].cell[0].held, 800);
-	assert_int_equal(request.record.slot[0].cell[0].cool, 800);
+	assert_int_equal(request.record.slot[0].cell[0].held, 400);
+	assert_int_equal(request.record.slot[0].cell[0].cool, 1200);
 }
 
 /* A write that may yet be done is seen to before the session goes: it may take some again. */

@@ -140,13 +140,23 @@ static void say_scarce(struct agent *g, const struct fleet_limit *limit)
 		    limit->rule, parts, POLICY_FRAME_MAX, g->talk.members);
 }
 
-/* Of members that are gone, a quarter of a limit or more; or more of all than there is. */
+/* A limit of which nothing can be kept for when this host is cut off; NULL: there is none. */
+static const struct fleet_share *keeps_none(const struct agent *g, size_t *rule)
+{
+	for (uint32_t i = 0; i < g->member.shares && g->fleet.local; i++) {
+		const struct fleet_share *s = &g->member.share[i];
+
+		*rule = g->of.limit[i].rule;
+		if (s->sure && !s->leaving && !fleet_reserve(&g->member, s))
+			return s;
+	}
+	return NULL;
+}
+
+/* Of members that are gone, a quarter of a limit or more. */
 static bool is_kept(const struct fleet_share *s)
 {
-	uint64_t limit = fleet_limit(&s->record);
-
-	return fleet_reserves(&s->record, true) >= (limit + 3) / 4 ||
-	       fleet_reserves(&s->record, false) > limit;
+	return fleet_reserves(&s->record, true) >= (fleet_limit(&s->record) + 3) / 4;
 }
 
 /* A limit of which too much is kept for hosts that are cut off. False: there is none. */
@@ -162,9 +172,8 @@ static bool say_kept(struct agent *g)
 		say(g,
 		    "a limit of rule %zu: of its %" PRIu64 " units %" PRIu64
 		    " are kept for members that may be cut off, %" PRIu64
-		    " of them for those that are not there%s: see \"cut_off\" in docs/fleet.md",
-		    g->of.limit[i].rule, fleet_limit(&s->record), all, gone,
-		    all > fleet_limit(&s->record) ? ": that is more than it has" : "");
+		    " of them for those that are not there: see \"cut_off\" in docs/fleet.md",
+		    g->of.limit[i].rule, fleet_limit(&s->record), all, gone);
 		return true;
 	}
 	return false;
@@ -174,6 +183,7 @@ static void say_state(struct agent *g)
 {
 	const struct fleet_member *m = &g->member;
 	const struct fleet_limit *few;
+	const struct fleet_share *bare;
 	enum fleet_trouble worst = FLEET_WELL;
 	size_t rule = 0, n = g->of.n - g->of.past;
 
@@ -195,6 +205,12 @@ static void say_state(struct agent *g)
 		say_scarce(g, few);
 	else if (say_kept(g))
 		return;
+	else if ((bare = keeps_none(g, &rule)))
+		say(g,
+		    "a limit of rule %zu: of its %" PRIu64
+		    " units this host has no reserve (cut_off: local), since they are too few for "
+		    "%u member%s: it denies when it is cut off",
+		    rule, bare->params.limit, g->talk.members, g->talk.members == 1 ? "" : "s");
 	else if (g->talk.strangers)
 		say(g,
 		    "%u limit%s in use by others of fleet %s: not in this policy: see that "

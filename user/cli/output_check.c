@@ -137,12 +137,15 @@ static void emit_cut_off(const struct pacer_limiter *t, bool local)
 		emit_string("cut_off", "deny",
 			    "    a host that cannot reach the store denies from 10 s on\n");
 	else if (shares_parts(t) < RESERVE_DEN)
-		emit_string("cut_off", "local",
-			    "    a host that cannot reach the store keeps a sixteenth of it, which "
-			    "is less than a packet: it denies\n");
+		emit_string(
+		    "cut_off", "local",
+		    "    a host that cannot reach the store keeps a sixteenth of it at most, "
+		    "which is less than a packet: it denies\n");
 	else
-		emit_string("cut_off", "local",
-			    "    a host that cannot reach the store keeps a sixteenth of it\n");
+		emit_string(
+		    "cut_off", "local",
+		    "    a host that cannot reach the store keeps a sixteenth of it, and less "
+		    "where there are more than 8\n");
 }
 
 /* What samples do not show of a limit's packets, or keys; NULL: they show all of it. */

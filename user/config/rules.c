@@ -1586,7 +1586,7 @@ static const struct field fleet_field[FLEET_FIELDS] = {
 		  write_ca},
     [FIELD_CUT_OFF] = {"cut_off", read_cut_off, "deny|local",
 		       "what a host does that cannot reach the store: local keeps a sixteenth of "
-		       "each limit for it; deny unless said",
+		       "each limit for it, and of more than 8 hosts less; deny unless said",
 		       0, 0, write_cut_off},
     [FIELD_FLEET_BANS] = {"bans", read_fleet_bans, "yes|no",
 			  "the hosts share bans of sources, those of `ban add` without a rule; no "

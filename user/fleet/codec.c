@@ -32,6 +32,8 @@ static json_t *slot_json(const struct fleet_slot *slot)
 	json_t *member = json_pack("[I,I,I,I]", (json_int_t)slot->id, (json_int_t)slot->session,
 				   (json_int_t)slot->limit, (json_int_t)slot->reserve);
 
+	if (member && slot->due)
+		append(&member, json_integer((json_int_t)slot->due));
 	for (uint32_t k = 0; member && k < FLEET_LANES_MAX; k++)
 		if (!k || slot->cell[k].own)
 			append(&member, cell_json(&slot->cell[k], k));
@@ -92,11 +94,15 @@ static bool read_cell(json_t *json, struct fleet_slot *slot)
 
 static bool read_slot(json_t *json, struct fleet_slot *slot)
 {
+	size_t cells = 4;
+
 	memset(slot, 0, sizeof(*slot));
 	if (!number_at(json, 0, &slot->id) || !number_at(json, 1, &slot->session) ||
 	    !number_at(json, 2, &slot->limit) || !number_at(json, 3, &slot->reserve))
 		return false;
-	for (size_t i = 4; i < json_array_size(json); i++)
+	if (number_at(json, cells, &slot->due))
+		cells++;
+	for (size_t i = cells; i < json_array_size(json); i++)
 		if (!read_cell(json_array_get(json, i), slot))
 			return false;
 	if (!slot->cell[0].own)

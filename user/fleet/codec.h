@@ -6,7 +6,8 @@
  * version but its own: what a later one means by a field, it cannot know. Fields that it does not
  * know are an error too. Numbers are integers of at most 63 bits. A record of a limit is short,
  * since every member has a part in it: {"is":"limit","v":1,"memory_ns":N,"keys":[[LANE,KEY],...],
- * "members":[[ID,SESSION,LIMIT,RESERVE,[LANE,HELD,COOL,LEFT_NS,WANT,SINCE],...],...]}.
+ * "members":[[ID,SESSION,LIMIT,RESERVE,DUE,[LANE,HELD,COOL,LEFT_NS,WANT,SINCE],...],...]}. DUE and
+ * SINCE are left out where they are 0.
  *
  * Error: fleet_read_record says FLEET_OTHER_VERSION, FLEET_STRANGE or FLEET_UNSOUND, with *why one
  * line of a few words; nothing of the record is used then.

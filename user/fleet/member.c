@@ -74,16 +74,23 @@ static bool clean(const struct fleet_member *m, const struct fleet_share *s, uin
 	return now_ns >= clean_at(m, s) || PACER_FAULT(RESERVE_UNCLEAN);
 }
 
-/* What the policy has it keep without a session; who leaves keeps nothing. */
-static uint64_t reserve_of(const struct fleet_member *m, const struct fleet_share *s)
+/* What it is to keep without a session, as the policy says and so many members allow; who leaves
+ * keeps nothing. */
+static uint64_t reserve_of(const struct fleet_member *m, const struct fleet_share *s,
+			   const struct fleet_record *record)
 {
-	return m->leaving || s->leaving ? 0 : s->params.reserve;
+	return m->leaving || s->leaving ? 0 : least(s->params.reserve, fleet_reserve_most(record));
 }
 
-/* The reserve that the datapath may use: no more than is in the record, and than the policy has. */
+uint64_t fleet_reserve(const struct fleet_member *m, const struct fleet_share *s)
+{
+	return reserve_of(m, s, &s->record);
+}
+
+/* The reserve that the datapath may use: no more than is in the record, and than it is to have. */
 static uint64_t floor_of(const struct fleet_member *m, const struct fleet_share *s)
 {
-	return PACER_FAULT(RESERVE_LOWERED_FIRST) ? s->floor : least(s->floor, reserve_of(m, s));
+	return PACER_FAULT(RESERVE_LOWERED_FIRST) ? s->floor : least(s->floor, fleet_reserve(m, s));
 }
 
 /* By which value the datapath judges the lane's key. */
@@ -283,26 +290,37 @@ static uint64_t lacks(const struct fleet_cell *c, uint64_t reserve)
 	return reserve > c->held ? reserve - c->held : 0;
 }
 
-/*
- * Sets aside what it is to keep when it is cut off, in each lane or in none: of what it holds, as
- * far as that goes.
- */
-static void set_aside(const struct fleet_share *s, struct fleet_record *record,
-		      struct fleet_slot *slot, bool *changed)
+/* Is so much free as its cells lack to hold so large a reserve? */
+static bool can_hold(const struct fleet_record *record, const struct fleet_slot *slot,
+		     uint64_t reserve)
 {
-	uint64_t reserve = s->params.reserve;
-
-	if (slot->reserve >= reserve)
-		return;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		if ((!k || slot->cell[k].own) &&
 		    fleet_free(record, slot, k) < lacks(&slot->cell[k], reserve))
-			return;
-	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
-		if (!k || slot->cell[k].own)
-			fleet_raise(slot, k, lacks(&slot->cell[k], reserve));
-	slot->reserve = reserve;
-	*changed = true;
+			return PACER_FAULT(RESERVE_ON_CREDIT);
+	return true;
+}
+
+/*
+ * Sets aside what it is to keep when it is cut off, in each lane or in none: of what it holds, as
+ * far as that goes. Where that and what is free is not enough, the others are told that it is due.
+ */
+static void set_aside(const struct fleet_member *m, const struct fleet_share *s,
+		      struct fleet_record *record, struct fleet_slot *slot, bool *changed)
+{
+	uint64_t reserve = reserve_of(m, s, record), due = 0;
+
+	if (slot->reserve < reserve && !can_hold(record, slot, reserve)) {
+		due = reserve;
+	} else if (slot->reserve < reserve) {
+		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
+			if (!k || slot->cell[k].own)
+				fleet_raise(slot, k, lacks(&slot->cell[k], reserve));
+		slot->reserve = reserve;
+		*changed = true;
+	}
+	*changed |= slot->due != due;
+	slot->due = due;
 }
 
 /* What a datapath before this one may have used of its reserve: this one has not had it. */
@@ -320,10 +338,10 @@ static void cool_reserve(struct fleet_record *record, struct fleet_slot *slot, u
 static void set_less_aside(const struct fleet_member *m, struct fleet_share *s, uint64_t now_ns,
 			   struct fleet_record *record, struct fleet_slot *slot, bool *changed)
 {
-	uint64_t reserve = most(reserve_of(m, s), s->applied.floor);
+	uint64_t reserve = most(reserve_of(m, s, record), s->applied.floor);
 
 	if (PACER_FAULT(RESERVE_LOWERED_FIRST))
-		reserve = reserve_of(m, s);
+		reserve = reserve_of(m, s, record);
 	if (slot->reserve <= reserve)
 		return;
 	if (!clean(m, s, now_ns) && !PACER_FAULT(RESERVE_FORGOTTEN))
@@ -505,7 +523,7 @@ static bool held_back(const struct fleet_member *m, const struct fleet_share *s,
 {
 	if (!in_doubt(s))
 		return false;
-	if (least(slot->reserve, reserve_of(m, s)) > s->floor)
+	if (least(slot->reserve, reserve_of(m, s, record)) > s->floor)
 		return true;
 	for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 		if ((!k || slot->cell[k].own) && (slot->cell[k].held > judged_by(&s->applied, k) ||
@@ -542,7 +560,7 @@ static bool compose(struct fleet_member *m, uint32_t share, uint64_t now_ns,
 	} else if (m->leaving) {
 		changed |= in_doubt(s); /* a write before may take some again */
 	} else {
-		set_aside(s, &r->record, slot, &changed);
+		set_aside(m, s, &r->record, slot, &changed);
 		settle_lanes(s, &r->record, slot, &changed);
 		take(s, &r->record, slot, &changed);
 	}

@@ -55,7 +55,7 @@
 struct fleet_params {
 	uint64_t limit;	    /* units: 1 to FLEET_UNITS_MAX */
 	uint64_t memory_ns; /* for how long a unit counts after it was admitted */
-	uint64_t reserve;   /* for `cut_off: local`: what it keeps when it is cut off; 0: nothing */
+	uint64_t reserve;   /* for `cut_off: local`: what it keeps when it is cut off, at most */
 	bool counts_hot;    /* the datapath says how much it has admitted within memory_ns */
 };
 
@@ -209,6 +209,9 @@ void fleet_leave(struct fleet_member *m);
  * has no session, nor a reserve of one before; or that another has its number.
  */
 bool fleet_gone(const struct fleet_member *m);
+/* Units of the share that it is to keep when it is cut off; 0: none, also where they are too few.
+ */
+uint64_t fleet_reserve(const struct fleet_member *m, const struct fleet_share *s);
 /* Units of the share that stay its own without a session; before the first answer, at most. */
 uint64_t fleet_kept(const struct fleet_member *m, struct fleet_share *s);
 

@@ -31,7 +31,8 @@ static bool is_twice(const struct fleet_record *record, const struct fleet_slot 
 
 static const char *unsound_slot(const struct fleet_record *record, const struct fleet_slot *slot)
 {
-	if (slot->limit > FLEET_UNITS_MAX || slot->reserve > FLEET_UNITS_MAX)
+	if (slot->limit > FLEET_UNITS_MAX || slot->reserve > FLEET_UNITS_MAX ||
+	    slot->due > FLEET_UNITS_MAX)
 		return "it has a limit that is too large";
 	if (slot->session && !slot->id)
 		return "it has a session of nobody";
@@ -177,6 +178,18 @@ uint64_t fleet_reserves(const struct fleet_record *record, bool absent)
 	return sum;
 }
 
+uint64_t fleet_reserve_most(const struct fleet_record *record)
+{
+	uint64_t limit = fleet_limit(record), gone = fleet_reserves(record, true);
+	uint64_t rest = limit - least(limit, gone), each = limit, members = 0;
+
+	for (uint32_t i = 0; i < record->slots; i++)
+		members += record->slot[i].session != 0;
+	while (members * each > rest / FLEET_RESERVES_DEN)
+		each /= 2;
+	return members ? each : UINT64_MAX;
+}
+
 /* The cell by which the member's packets of the lane's key are judged. */
 static const struct fleet_cell *judging(const struct fleet_slot *slot, uint32_t lane)
 {
@@ -224,11 +237,17 @@ static bool divides(const struct fleet_slot *slot, uint32_t lane)
 	return slot->session && (!lane || slot->cell[lane].own);
 }
 
+/* What it has before all else is divided. */
+static uint64_t keeps(const struct fleet_slot *slot)
+{
+	return slot->due > slot->reserve ? slot->due : slot->reserve;
+}
+
 static uint64_t need(const struct fleet_slot *slot, uint32_t lane)
 {
 	uint64_t want = slot->cell[lane].want;
 
-	return want > slot->reserve ? want - slot->reserve : 0;
+	return want > keeps(slot) ? want - keeps(slot) : 0;
 }
 
 /* What is to be divided in a lane: n members share `rest` after those are served who need `fair` or
@@ -256,7 +275,7 @@ static uint64_t divisible(const struct fleet_record *record, uint32_t lane, uint
 		bool in = divides(s, lane);
 
 		*n += in;
-		units -= least(units, in ? s->reserve : fleet_charge(s, lane));
+		units -= least(units, in ? keeps(s) : fleet_charge(s, lane));
 	}
 	return units;
 }
@@ -333,7 +352,7 @@ static bool has_one(const struct division *d, uint64_t needed, uint32_t *rank)
 static uint64_t goal_of(const struct division *d, const struct fleet_slot *slot, uint32_t lane,
 			uint32_t *rank)
 {
-	uint64_t goal = slot->reserve, needed = need(slot, lane);
+	uint64_t goal = keeps(slot), needed = need(slot, lane);
 
 	if (!divides(slot, lane) || !d->n) /* who takes part is one of n */
 		return goal;
@@ -424,7 +443,7 @@ void fleet_end_session(struct fleet_record *record, struct fleet_slot *slot)
 	if (PACER_FAULT(END_TAKES_RESERVE))
 		for (uint32_t k = 0; k < FLEET_LANES_MAX; k++)
 			slot->cell[k].held = 0;
-	slot->session = 0;
+	slot->session = slot->due = 0;
 }
 
 static bool counts(const struct fleet_slot *slot)

@@ -36,7 +36,7 @@
  *
  * Concurrency: functions of their arguments alone.
  *
- * Memory: 32 bytes a member, and 48 for each of its lanes; the struct has room for all (464 KiB).
+ * Memory: 40 bytes a member, and 48 for each of its lanes; the struct has room for all (472 KiB).
  */
 #ifndef PACER_FLEET_RECORD_H
 #define PACER_FLEET_RECORD_H
@@ -68,6 +68,12 @@
 #define FLEET_DRIFT_SHIFT 10
 #endif
 
+/* Of what those who are gone leave of a limit, which part the reserves of all others are at most:
+ * the model's limits are small. */
+#ifndef FLEET_RESERVES_DEN
+#define FLEET_RESERVES_DEN 2
+#endif
+
 struct fleet_cell {
 	uint64_t held;	  /* units that the member may admit within memory_ns */
 	uint64_t cool;	  /* units beyond, that it may have admitted before */
@@ -82,6 +88,7 @@ struct fleet_slot {
 	uint64_t session; /* for which it holds its cells; 0: it has none, and holds its reserve */
 	uint64_t limit;	  /* of its own policy */
 	uint64_t reserve; /* of each `held`: what it keeps without a session */
+	uint64_t due;	  /* the reserve that it is to have, as long as it lacks units for that */
 	struct fleet_cell cell[FLEET_LANES_MAX];
 };
 
@@ -146,6 +153,14 @@ uint64_t fleet_limit(const struct fleet_record *record);
 /* The reserves of all members together, or of those without a session. */
 uint64_t fleet_reserves(const struct fleet_record *record, bool absent);
 
+/*
+ * The largest reserve that a member may have: a half, a quarter and so on of the limit, so that
+ * those of all who have a session are not above half of what those leave who have none. So a member
+ * that is to have it gets it, and what is left is divided by demand. UINT64_MAX: nobody has a
+ * session.
+ */
+uint64_t fleet_reserve_most(const struct fleet_record *record);
+
 /* What the member may have admitted in this lane within memory_ns. */
 uint64_t fleet_charge(const struct fleet_slot *slot, uint32_t lane);
 /* The same of all together. */
@@ -155,9 +170,10 @@ uint64_t fleet_free(const struct fleet_record *record, const struct fleet_slot *
 		    uint32_t lane);
 
 /*
- * What the slot is to hold in this lane once all have settled: its reserve and, of the rest,
- * max-min fair shares of what the members want. What nobody wants is divided equally. All members
- * come to the same from the same record, and the goals of a lane are never above the limit in all.
+ * What the slot is to hold in this lane once all have settled: its reserve, or the one that it is
+ * to have, and, of the rest, max-min fair shares of what the members want. What nobody wants is
+ * divided equally. All members come to the same from the same record, and the goals of a lane are
+ * never above the limit in all.
  */
 uint64_t fleet_goal(const struct fleet_record *record, const struct fleet_slot *slot,
 		    uint32_t lane);

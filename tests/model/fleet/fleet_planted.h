@@ -25,6 +25,7 @@
 	x(LANE_COLD)         /* who takes part in a lane forgets what cools */ \
 	x(STEP_OUT_FULL)     /* who leaves a lane takes more than there is */ \
 	x(RESUME_CELLS)      /* cells of a session that is over are gone on with */ \
+	x(RESERVE_ON_CREDIT) /* a reserve is set aside of units that are not there yet */ \
 	x(RESERVE_UNCLEAN)   /* a datapath that has forgotten uses its reserve at once */ \
 	x(RESERVE_LOWERED_FIRST) /* a reserve falls in the record, and the datapath keeps it */ \
 	x(RESERVE_FORGOTTEN) /* what a datapath before used of it does not cool */ \

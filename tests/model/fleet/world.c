@@ -313,8 +313,8 @@ static void forget_cell(const struct world *w, uint64_t id, uint32_t lane, struc
 		memset(c, 0, sizeof(*c));
 }
 
-/* A member that will read the record before it uses it knows of it but what it has itself, and what
- * cools. */
+/* A member that will read the record before it uses it knows of it but what it has itself, what
+ * cools, and by what the reserve is found that it is to have. */
 static void forget_record(const struct world *w, struct host *h)
 {
 	struct fleet_record *record = &h->s.record;
@@ -329,16 +329,22 @@ static void forget_record(const struct world *w, struct host *h)
 	own = mine(&h->m, record);
 	for (uint32_t i = 0; i < record->slots; i++) {
 		struct fleet_slot slot = {.id = record->slot[i].id};
-		bool cools = false;
+		bool used = x.sc->reserve;
+
+		if (x.sc->reserve) {
+			slot.session = record->slot[i].session;
+			slot.limit = record->slot[i].limit;
+			slot.reserve = record->slot[i].reserve;
+		}
 
 		for (uint32_t k = 0; k < LANES; k++) {
 			slot.cell[k] = record->slot[i].cell[k];
 			forget_cell(w, slot.id, k, &slot.cell[k]);
-			cools |= slot.cell[k].cool;
+			used |= slot.cell[k].cool;
 		}
 		if (own == &record->slot[i])
 			record->slot[kept++] = *own;
-		else if (cools)
+		else if (used)
 			record->slot[kept++] = slot;
 	}
 	memset(&record->slot[kept], 0, (FLEET_MEMBERS_MAX - kept) * sizeof(record->slot[0]));

@@ -22,11 +22,12 @@
 
 #include "fleet_planted.h"
 
-#define FLEET_MEMBERS_MAX 4 /* three, and what is nobody's */
-#define FLEET_LANES_MAX	  2
-#define FLEET_DRIFT_SHIFT 2 /* clocks differ by up to a quarter */
-#define FLEET_KEY_TEXT	  8
-#define FLEET_READ_NS	  world_read_ns /* as the scenario says */
+#define FLEET_MEMBERS_MAX  4 /* three, and what is nobody's */
+#define FLEET_LANES_MAX	   2
+#define FLEET_DRIFT_SHIFT  2 /* clocks differ by up to a quarter */
+#define FLEET_KEY_TEXT	   8
+#define FLEET_RESERVES_DEN 1
+#define FLEET_READ_NS	   world_read_ns /* as the scenario says */
 
 extern uint64_t world_read_ns;
 
