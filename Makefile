@@ -174,6 +174,7 @@ $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--
 $(BUILD)/unit/test_set_maps $(BUILD)/unit/test_set_starved: LINK := -Wl,--wrap=mmap,--wrap=mremap
 $(BUILD)/unit/test_new_file: LINK := $(patsubst %,-Wl$(comma)--wrap=%,write fsync fchown fchmod close)
 $(BUILD)/unit/test_http: LINK := -Wl,--wrap=clock_gettime,--wrap=poll
+$(BUILD)/unit/test_timens: LINK := -Wl,--wrap=stat,--wrap=fopen,--wrap=clock_gettime,--wrap=clock_nanosleep
 $(BUILD)/unit/test_pins: LINK := $(patsubst %,-Wl$(comma)--wrap=%,open openat opendir fdopendir readdir stat lstat statfs fstatfs setns syscall faccessat flock mkdir mkdirat renameat2 unlinkat if_nameindex fcntl)
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags

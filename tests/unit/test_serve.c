@@ -132,6 +132,16 @@ uint64_t host_now_ns(void)
 	return now_ns;
 }
 
+uint64_t host_boot_ns(void)
+{
+	return now_ns;
+}
+
+void host_wait_until(uint64_t until_ns)
+{
+	assert_true(until_ns <= now_ns); /* nothing waits so */
+}
+
 uint64_t host_resolution_ns(void)
 {
 	return 1;

@@ -45,6 +45,13 @@ uint64_t host_now_ns(void)
 	return now_ns;
 }
 
+static uint64_t waited_until_ns;
+
+void host_wait_until(uint64_t until_ns)
+{
+	waited_until_ns = until_ns;
+}
+
 uint64_t host_resolution_ns(void)
 {
 	return RESOLUTION;
@@ -572,9 +579,10 @@ static void test_estimates(void **unused)
 	comes(1, 2, 60, 0, PACER_ADMIT);
 	assert_int_equal(estimate(1), 0);
 	assert_true(shown.n == 2 && shown.keys == 2 && shown.times == 1);
-	now_ns = 1; /* what has been is not waited for */
+	now_ns = 1;
 	assert_int_equal(estimate(3), 0);
 	assert_int_equal(shown.times, 3);
+	assert_int_equal(waited_until_ns, 3);
 	follow_fails = 1;
 	assert_int_equal(estimate(3), -1);
 	follow_fails = 0;

@@ -245,7 +245,7 @@ static int run(struct bouncer *b, bool once)
 	struct policy_error error = {0};
 	int code;
 
-	if (begin(b, &error)) {
+	if (host_begin(&error) || begin(b, &error)) {
 		bouncer_say("%s", error.text);
 		code = EXIT_FAILED;
 	} else {

@@ -14,6 +14,7 @@
 #include "cli/emit.h"
 #include "keys/keys.h"
 #include "config/text.h"
+#include "live/host.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -42,11 +43,8 @@ static void stop(int signal)
 
 static uint64_t clock_now(void *arg)
 {
-	struct timespec now;
-
 	(void)arg;
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return host_boot_ns();
 }
 
 /* 0, or -1 with *error filled. */

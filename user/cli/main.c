@@ -9,6 +9,7 @@
 #include "cli/cmd.h"
 #include "cli/several.h"
 #include "live/attached.h"
+#include "live/host.h"
 
 const struct verb *const verbs[] = {
     &verb_check,   &verb_replay, &verb_suggest, &verb_load,   &verb_unload,   &verb_save,
@@ -139,13 +140,14 @@ static int help_of(const char *name, const char *more)
 static int run(int argc, char **argv)
 {
 	const struct verb *verb = find_verb(argv[0]);
+	struct policy_error error = {0};
 	struct options options;
 
 	if (!verb)
 		return EXIT_WRONG;
 	switch (options_parse(verb, argc, argv, &options)) {
 	case PARSED:
-		return several_run(verb, &options);
+		return host_begin(&error) ? complain(NULL, &error) : several_run(verb, &options);
 	case PARSED_HELP:
 		options_help(verb);
 		return EXIT_DONE;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/terminal.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +9,8 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "live/host.h"
 
 #define NS_PER_S 1000000000ull
 
@@ -115,22 +116,10 @@ void terminal_end(void)
 		raise(ended_by);
 }
 
-static void wait_alone(uint64_t until_ns)
-{
-	struct timespec at = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-}
-
 static struct timespec left_until(uint64_t until_ns)
 {
-	struct timespec at;
-	uint64_t now_ns, left_ns;
+	uint64_t now_ns = host_now_ns(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	now_ns = (uint64_t)at.tv_sec * NS_PER_S + (uint64_t)at.tv_nsec;
-	left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
 	return (struct timespec){(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
 }
 
@@ -141,7 +130,7 @@ enum terminal_event terminal_wait(uint64_t until_ns)
 	int n;
 
 	if (!now.begun) {
-		wait_alone(until_ns);
+		host_wait_until(until_ns);
 		return TERMINAL_TIME;
 	}
 	n = ppoll(&typed, 1, &left, &now.mask);

@@ -37,8 +37,7 @@ struct terminal_size terminal_size(void);
 void terminal_begin(bool keys_set);
 /* As it was before. If it was a signal that ended it, the process ends by it here. */
 void terminal_end(void);
-/* Waits for the first of these, until the monotonic time until_ns. Without terminal_begin, for
- * that. */
+/* Waits for the first of these, until host_now_ns is until_ns. Without terminal_begin, for that. */
 enum terminal_event terminal_wait(uint64_t until_ns);
 /* The next key; -1: there is none. */
 int terminal_key(void);

@@ -2,9 +2,7 @@
 /* `estimate` of live traffic: reads the samples of the packet path, once or repeatedly. */
 #include "estimate/estimate_live.h"
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "estimate/estimator.h"
 #include "live/attached.h"
@@ -89,14 +87,6 @@ static int read_once(const struct estimate_want *want, struct attached *a, struc
 
 /* --- again and again ------------------------------------------------------------------------ */
 
-static void wait_until(uint64_t at_ns)
-{
-	struct timespec at = {at_ns / 1000000000, at_ns % 1000000000};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-}
-
 int estimate_live(const struct estimate_want *want,
 		  bool (*show)(const struct estimate_live *live, void *arg), void *arg,
 		  struct policy_error *error)
@@ -111,7 +101,7 @@ int estimate_live(const struct estimate_want *want,
 		if (failed || !to.more || !want->watch)
 			break;
 		next_ns += want->every_ns;
-		wait_until(next_ns);
+		host_wait_until(next_ns);
 	}
 	if (a.ifindex)
 		attached_release(&a);

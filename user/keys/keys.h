@@ -12,12 +12,12 @@
  * 240 buckets for each key allow, which is exact up to a max of 120. If a process is killed after
  * it counted a use and before it answered, that use is lost.
  *
- * Clock: it is passed in and counts from the start of the machine, sleep included (CLOCK_BOOTTIME).
- * Setting the date does not move it. The boot id shows a restart of the machine. After one, time
- * goes on from the last time seen, as if the machine had not been off. So keys come back later than
- * they might, never sooner. A power failure may lose what had not reached the disk. So if there was
- * no sync at the end, no key is handed out until the machine has been up for a window. Time
- * namespaces with other clocks must not share a file.
+ * Clock: it is passed in and counts from the start of the machine, sleep included (CLOCK_BOOTTIME),
+ * whatever the process's time namespace. Setting the date does not move it. The boot id shows a
+ * restart of the machine. After one, time goes on from the last time seen, as if the machine had
+ * not been off. So keys come back later than they might, never sooner. A power failure may lose
+ * what had not reached the disk. So if there was no sync at the end, no key is handed out until the
+ * machine has been up for a window.
  *
  * File: see struct keys_file in keys.c. It is complete before it gets its name. A use is prepared
  * in a second copy of the key's throttle and comes into force by one store. So the file is right at

@@ -6,13 +6,15 @@
 #include <sys/timex.h>
 #include <time.h>
 
+#include "live/host.h"
+
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-static uint64_t clock_ns(clockid_t which)
+static uint64_t day_ns(void)
 {
 	struct timespec ts = {0, 0};
 
-	clock_gettime(which, &ts);
+	clock_gettime(CLOCK_REALTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
@@ -36,9 +38,9 @@ struct clocks clocks_read(void)
 
 	memset(&c, 0, sizeof(c));
 	read_boot_id(c.boot_id);
-	c.mono_ns = clock_ns(CLOCK_MONOTONIC);
-	c.boot_ns = clock_ns(CLOCK_BOOTTIME);
-	c.real_ns = clock_ns(CLOCK_REALTIME);
+	c.mono_ns = host_now_ns();
+	c.boot_ns = host_boot_ns();
+	c.real_ns = day_ns();
 	c.believed = state >= 0 && state != TIME_ERROR && !(t.status & STA_UNSYNC);
 	c.error_ns = c.believed ? (uint64_t)t.maxerror * 1000 : 0;
 	return c;

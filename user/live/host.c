@@ -11,15 +11,43 @@
 #include <unistd.h>
 
 #include "live/complaint.h"
+#include "live/timens.h"
 
 #define FIRST_USER_NAMESPACE 4026531837u /* the kernel's PROC_USER_INIT_INO */
 
-uint64_t host_now_ns(void)
+static struct timens ahead; /* this process's clocks, of the machine's */
+
+int host_begin(struct policy_error *error)
+{
+	return timens_read(&ahead, error);
+}
+
+static uint64_t machine_ns(clockid_t which, int64_t ahead_ns)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+	clock_gettime(which, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec - ahead_ns;
+}
+
+uint64_t host_now_ns(void)
+{
+	return machine_ns(CLOCK_MONOTONIC, ahead.monotonic_ns);
+}
+
+uint64_t host_boot_ns(void)
+{
+	return machine_ns(CLOCK_BOOTTIME, ahead.boottime_ns);
+}
+
+/* The kernel takes a time by the clock of the process. */
+void host_wait_until(uint64_t until_ns)
+{
+	uint64_t own_ns = until_ns + ahead.monotonic_ns;
+	struct timespec at = {own_ns / 1000000000, own_ns % 1000000000};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+		;
 }
 
 uint64_t host_resolution_ns(void)
