@@ -518,6 +518,77 @@ unlike_frames()
 	in_server ip link del odd9
 }
 
+# few HARD COMMAND...: by a process that may have 64 descriptors, and so many where it asks for them.
+few()
+{
+	in_server bash -c 'ulimit -Sn 64 && ulimit -Hn "$1" && exec "${@:2}"' - "$1" timeout -k 1 "$hang_s" "$BUILD/xdp-pacer" "${@:2}"
+}
+
+eight()
+{
+	local i
+
+	for i in 0 2 4 6; do
+		if [ "$1" = add ]; then
+			in_server ip link add "d$i" type veth peer name "d$((i + 1))"
+			in_server ip link set "d$i" up
+			in_server ip link set "d$((i + 1))" up
+		else
+			in_server ip link del "d$i"
+		fi
+	done
+}
+
+# all_told: each has a change that is told.
+all_told()
+{
+	local i
+
+	for i in {0..7}; do
+		pacer allow "d$i" add 192.0.2.99/32 >/dev/null
+		pacer allow "d$i" del 192.0.2.99/32 >/dev/null
+	done
+	[ "$(jq -r .interface "$work/events" | sort -u | wc -l)" -eq 8 ]
+}
+
+# A pacer takes some fourteen descriptors. The soft limit of them is for programs that call select(): a command that is
+# run has it again.
+many()
+{
+	both_off
+	limit ten 10
+	eight add
+	few 4096 load d{0..7} -c "$work/ten.yaml" --mode skb >/dev/null
+	equal "$(few 4096 stats all --json | jq length)" 8 "pacers that have stats"
+	background "$SERVER" bash -c 'ulimit -Sn 64 && exec "$@"' - \
+		"$BUILD/xdp-pacer" events all --follow --json --exec 'ulimit -Sn' >"$work/events" 2>"$work/err"
+	until_true 5 all_told || fail "told: $(cat "$work/events" "$work/err")"
+	kill "$pid"
+	wait "$pid"
+	equal "$(sort -u "$work/err")" 64 "descriptors of a command"
+	eight del
+}
+
+# Those that no descriptors are left for are named, each once; of the others all is told.
+too_many()
+{
+	both_off
+	limit ten 10
+	eight add
+	pacer load d{0..7} -c "$work/ten.yaml" --mode skb >/dev/null
+	background "$SERVER" bash -c 'ulimit -Sn 64 && ulimit -Hn 64 && exec "$@"' - \
+		"$BUILD/xdp-pacer" events all --follow --json >"$work/events" 2>"$work/err"
+	until_true 5 grep -q "^xdp-pacer: .*d7: .*Too many open files" "$work/err" || fail "said: $(cat "$work/err")"
+	all_told || true
+	sleep 2.5 # it has looked again
+	kill "$pid"
+	wait "$pid"
+	equal "$(sort -u "$work/err" | wc -l)" "$(wc -l <"$work/err")" "lines, each once"
+	equal "$({ jq -r .interface "$work/events"; grep -o 'd[0-7]:' "$work/err" | tr -d :; } | sort -u | wc -l)" 8 \
+		"pacers that are told of, or named"
+	eight del
+}
+
 net_up
 second_pair
 check several-state-each state_each
@@ -537,4 +608,6 @@ check several-watched-in-part watched_in_part
 check several-odd-ones odd_ones
 check several-ports-of-a-bridge ports_of_a_bridge
 check several-unlike-frames unlike_frames
+check several-many many
+check several-too-many too_many
 finish

@@ -102,9 +102,13 @@ void site_close(struct site *site)
 		close(site->pacer_fd);
 }
 
+static bool ids_change; /* once it was asked */
+
 int64_t site_id(int ifindex)
 {
 	(void)ifindex;
+	if (ids_change)
+		return (int64_t)on.id++;
 	return on.unseen ? -1 : (int64_t)on.id;
 }
 
@@ -473,6 +477,7 @@ static void begin(bool shadow)
 	goes = 0;
 	is_off = false;
 	grown = not_grown = 0;
+	ids_change = false;
 }
 
 /* Finds it and lets it go; whatever comes of it, nothing of it is left. */
@@ -819,6 +824,47 @@ static void test_watch_of_some(void **unused)
 	assert_int_equal(open_files(), files);
 }
 
+/* What is not found is either no pacer, or one of which it is to be said that it cannot be opened.
+ */
+static void test_watch_of_unopened(void **unused)
+{
+	struct watch w;
+
+	(void)unused;
+	begin(false);
+	assert_int_equal(watch_begin(&w, named, 1), 0);
+	call.at = 9;
+	call.err = EMFILE;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(!w.at[0].found && w.at[0].unopened);
+	assert_non_null(strstr(w.at[0].error.text, "Too many open files"));
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(w.at[0].found && !w.at[0].unopened);
+	on.id = OURS + 1;
+	on.named = on.pacer = false;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(!w.at[0].found && !w.at[0].unopened);
+	on.id = OURS + 2;
+	on.pacer = true;
+	on.abi++;
+	for (int i = 0; i < 2; i++) { /* it is not opened again, and still there */
+		assert_int_equal(watch_look(&w, &error), 0);
+		assert_true(!w.at[0].found && w.at[0].unopened);
+	}
+	on.id = 0;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_false(w.at[0].unopened);
+	on.unseen = true;
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(w.at[0].unopened);
+	begin(false);
+	on.named = false;
+	ids_change = true; /* it was unloaded as it was opened */
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_true(!w.at[0].found && !w.at[0].unopened);
+	watch_end(&w);
+}
+
 static void test_watch_of_all(void **unused)
 {
 	int files = open_files();
@@ -884,6 +930,7 @@ int main(void)
 	    cmocka_unit_test(test_goes_on),
 	    cmocka_unit_test(test_watch_says_who_leaves),
 	    cmocka_unit_test(test_watch_of_some),
+	    cmocka_unit_test(test_watch_of_unopened),
 	    cmocka_unit_test(test_watch_of_all),
 	    cmocka_unit_test(test_not_by_an_altname),
 	};

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "cli/events_pass.h"
+#include "live/descriptors.h"
 #include "live/host.h"
 #include "starved.h"
 
@@ -157,6 +159,34 @@ static void test_signals_of_a_command(void **unused)
 	unlink(path);
 }
 
+/* It may have as many descriptors as this had at first: it may call select(). */
+static void test_descriptors_of_a_command(void **unused)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX", command[256], text[64];
+	struct events_pass p = {.command = command};
+	int fd = mkstemp(path);
+	struct rlimit had, is;
+	ssize_t n;
+
+	(void)unused;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &had), 0);
+	is = (struct rlimit){64, had.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &is), 0);
+	descriptors_raise();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &is), 0);
+	assert_int_equal(is.rlim_cur, had.rlim_max);
+	assert_int_equal(is.rlim_max, had.rlim_max);
+	snprintf(command, sizeof(command), "ulimit -S -n >%s", path);
+	pass(&p, "{}");
+	bury(&p);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	text[n > 0 ? n : 0] = 0;
+	assert_string_equal(text, "64\n");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
+	close(fd);
+	unlink(path);
+}
+
 /* One that takes too long is ended, with what it has begun; meanwhile its place is taken. */
 static void test_places(void **unused)
 {
@@ -279,8 +309,13 @@ static void test_no_memory(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_command),  TEST(test_signals_of_a_command), TEST(test_places),
-	    TEST(test_what_fails), TEST(test_the_journal),	    TEST(test_no_memory),
+	    TEST(test_a_command),
+	    TEST(test_signals_of_a_command),
+	    TEST(test_descriptors_of_a_command),
+	    TEST(test_places),
+	    TEST(test_what_fails),
+	    TEST(test_the_journal),
+	    TEST(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

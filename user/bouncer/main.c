@@ -25,6 +25,7 @@
 #include "bouncer/say.h"
 #include "bouncer/settings.h"
 #include "fleet/json.h"
+#include "live/descriptors.h"
 #include "live/host.h"
 #include "live/watch.h"
 
@@ -270,6 +271,7 @@ int main(int argc, char **argv)
 	bool check = false, once = false;
 	int option, code;
 
+	descriptors_raise();
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	while ((option = getopt_long(argc, argv, "c:hV", options, NULL)) >= 0) {
 		switch (option) {

@@ -246,6 +246,14 @@ static void leave_forgotten(struct following *f)
 	}
 }
 
+/* Once, until it is found or gone. Of what is named, `begin` says so at first. */
+static void tell_unopened(struct watched *w, bool expected)
+{
+	if (expected && w->unopened && !w->told)
+		complain(NULL, &w->error);
+	w->told = w->unopened;
+}
+
 /* Who has come, and who is gone. One whose state is the same has not gone: it is followed on. */
 static int look(struct following *f)
 {
@@ -268,6 +276,7 @@ static int look(struct following *f)
 			enter(f, at, &w->a);
 		if (at->control_id)
 			at->there_ns = now_ns;
+		tell_unopened(w, f->watch.all || at->there_ns);
 	}
 	return EXIT_DONE;
 }

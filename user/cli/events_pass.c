@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "live/attached.h"
+#include "live/descriptors.h"
 #include "live/host.h"
 
 #define FIELDS_MAX 16
@@ -51,6 +52,7 @@ static void run(const char *command, const struct event *event, const struct eve
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGXFSZ, SIG_DFL); /* which is ignored here, and is the command's affair there */
+	descriptors_restore();
 	setpgid(0, 0);
 	set("XDP_PACER_EVENT", event_name(event->kind));
 	set("XDP_PACER_INTERFACE", place->ifname);

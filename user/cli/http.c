@@ -263,11 +263,6 @@ static unsigned int connections(void)
 	struct rlimit files = {1024, 1024};
 
 	(void)getrlimit(RLIMIT_NOFILE, &files);
-	if (files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &files);
-		(void)getrlimit(RLIMIT_NOFILE, &files);
-	}
 	return files.rlim_cur / 2 > HTTP_CONNECTIONS ? HTTP_CONNECTIONS : files.rlim_cur / 2;
 }
 

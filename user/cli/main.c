@@ -9,6 +9,7 @@
 #include "cli/cmd.h"
 #include "cli/several.h"
 #include "live/attached.h"
+#include "live/descriptors.h"
 #include "live/host.h"
 
 const struct verb *const verbs[] = {
@@ -180,6 +181,7 @@ static void open_standard(void)
 int main(int argc, char **argv)
 {
 	open_standard();
+	descriptors_raise();
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	/* Or no child could be waited for, if who begins this ignores it. */
 	signal(SIGCHLD, SIG_DFL);

@@ -79,10 +79,11 @@ static int64_t passed_by(struct watched *at, int ifindex)
 	int64_t id = 0;
 
 	if (site_open(at->ifname, ifindex, &site, &unused)) {
-		at->shown = true; /* for all that is known */
+		at->shown = at->unopened = true; /* for all that is known */
 		return 0;
 	}
 	at->shown |= site.pacer;
+	at->unopened = site.pacer;
 	if (!site.pacer || site.abi != PACER_ABI_VERSION)
 		id = site.id;
 	site_close(&site);
@@ -100,11 +101,14 @@ static void look(const struct watch *w, struct watched *at)
 	}
 	leave(w, at);
 	id = ifindex ? site_id((int)ifindex) : 0;
-	at->shown |= id < 0 || (!ifindex && errno != ENODEV); /* for all that is known */
 	if (id > 0 && id == at->passed)
 		return;
+	at->unopened = id < 0 || (!ifindex && errno != ENODEV); /* for all that is known */
+	at->shown |= at->unopened;
 	at->passed = id > 0 ? passed_by(at, (int)ifindex) : 0;
 	at->found = !attached_find(at->ifname, &at->a, &at->error);
+	if (at->found || (ifindex && site_id((int)ifindex) != id)) /* it has just gone, or come */
+		at->unopened = false;
 }
 
 /* Interfaces that carry something and are not watched yet. */

@@ -21,6 +21,7 @@ struct watched {
 	bool found; /* `a` is its pacer */
 	struct attached a;
 	struct policy_error error; /* else: why not */
+	bool unopened;		   /* not found, though its program is a pacer, or may be one */
 	int64_t passed; /* the interface's program, where that is no pacer that can be read */
 	bool told;	/* for the caller: he has said why not */
 };

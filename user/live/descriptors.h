@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: how many descriptors the process may have. A pacer that is open takes some fourteen, and
+ * the usual soft limit of 1024 is for programs that call select(), which this is not.
+ *
+ * Error: none; where the limit cannot be raised, what does not fit is an error of whoever opens it.
+ * One thread.
+ */
+#ifndef PACER_DESCRIPTORS_H
+#define PACER_DESCRIPTORS_H
+
+/* As many as the hard limit allows, from now on: once, as a program begins. */
+void descriptors_raise(void);
+/* As it was before: in a child that becomes another program, which may call select(). */
+void descriptors_restore(void);
+
+#endif
