@@ -328,9 +328,10 @@ rolls_back_allow()
 	arrive "20" n=20,from=10.77.0.12
 }
 
+# waits_for_lock [READ]: to change something, or to look.
 waits_for_lock()
 {
-	grep -q -- "-> FLOCK .* WRITE $pid " /proc/locks
+	grep -Eq -- "-> FLOCK .* ${1:-WRITE} +$pid " /proc/locks
 }
 
 # meanwhile COMMAND...: what is done while an apply waits for its turn; it finds that and does nothing.
@@ -351,6 +352,31 @@ meanwhile()
 	equal "$code" 1 "exit code" || return
 	equal "$(cat "$work/out" "$work/err")" \
 		"xdp-pacer: s0: its pacer was taken off or replaced meanwhile" "what apply says"
+}
+
+# Who only looks does so beside others who do, and waits for a change.
+looks_beside()
+{
+	local what
+
+	policy looked <<-END
+	allow: [10.77.0.12]
+	sets: [{name: drop, of: 10.79.0.0/30}]
+	rules: [{name: udp, match: {src: "@drop"}, limits: [{key: src/32,128, packets: 9, window: 60s}]}]
+	END
+	load looked
+	exec 9>>/run/xdp-pacer.lock
+	flock -s 9
+	for what in "show s0" "why s0 10.77.0.12" "allow s0 list" "sets s0 list" "sets s0 show drop"; do
+		# shellcheck disable=SC2086
+		hang_s=20 pacer $what >/dev/null 9>&- || fail "$what waits for others who look" || return
+	done
+	flock 9
+	background "$SERVER" "$BUILD/xdp-pacer" sets s0 show drop >"$work/out" 2>"$work/err" 9>&-
+	until_true 5 waits_for_lock READ
+	exec 9>&-
+	wait "$pid" || fail "$(cat "$work/err")" || return
+	grep -q 10.79.0.0/30 "$work/out"
 }
 
 # The lock is no link, which would make a file wherever it leads.
@@ -407,5 +433,6 @@ check apply-rolls-back-taken-up rolls_back_taken_up
 check apply-rolls-back-allow rolls_back_allow
 check apply-taken-off taken_off
 check apply-replaced replaced
+check apply-looks-beside looks_beside
 check apply-lock-is-a-link lock_is_a_link
 finish

@@ -143,6 +143,55 @@ the_table()
 	[ "$n" -ge 25 ] || fail "only $n verbs are in the table"
 }
 
+# of_the_lock: the verbs that docs/rights.md says to read the lock, a line each.
+of_the_lock()
+{
+	# shellcheck disable=SC2016 # as Markdown has them
+	sed -n '/^\*\*Files\./,/^$/p' "$TABLE" | grep -o '`[a-z]*`\|`[a-z]* [a-z]*`' | tr -d '`' | grep -v '^save$'
+}
+
+# look MODE VERB: by CAP_SYS_ADMIN alone, where the lock has that mode; none: there is none, nor can one be made.
+look()
+{
+	local verb=$2 words=()
+
+	case $verb in
+	why) words=(why s0 10.77.0.11) ;;
+	sets\ show) words=(sets s0 show drop) ;;
+	*\ *) words=("${verb% *}" s0 "${verb#* }") ;;
+	*) words=("$verb" s0) ;;
+	esac
+	# shellcheck disable=SC2016
+	in_server timeout -k 1 "$hang_s" unshare -m sh -c '
+		mount -t tmpfs none /run || exit 99
+		[ "$2" = none ] || install -m "$2" /dev/null /run/xdp-pacer.lock || exit 99
+		mount -o remount,ro /run || exit 99
+		caps=$1
+		shift 2
+		exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+			--inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" "$@"' \
+		sh "-all,+sys_admin" "$1" "$bin" "${words[@]}"
+}
+
+# They need to read it, and no more; nor that, where there is none.
+lock_to_read()
+{
+	local verb n=0
+
+	prepare show >/dev/null
+	while read -r verb; do
+		look 0644 "$verb" >/dev/null || fail "$verb wants more than to read the lock" || return
+		look none "$verb" >/dev/null || fail "$verb wants a lock" || return
+		refused 1 '/run/xdp-pacer.lock: Permission denied: be root, or of the group xdp-pacer' \
+			look 0600 "$verb" || return
+		n=$((n + 1))
+	done < <(of_the_lock)
+	equal "$n" 5 "verbs that read the lock"
+	for verb in status stats events; do
+		look 0600 "$verb" >/dev/null || fail "$verb reads the lock" || return
+	done
+}
+
 # What others may read, and a folder where they may write.
 put_in_the_open()
 {
@@ -272,6 +321,7 @@ loaded=""
 open=$work/open bin=$work/open/xdp-pacer
 put_in_the_open
 check rights-of-each-verb the_table
+check rights-lock-to-read lock_to_read
 check rights-pins-of-root pins_of_root
 check rights-pins-before pins_before
 check rights-not-by-halves not_by_halves

@@ -227,7 +227,11 @@ long __wrap_syscall(long number, ...)
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 
-static int kernel_no_lock; /* an errno */
+static int kernel_no_lock;		 /* an errno */
+static int kernel_lock_flags;		 /* it was asked for with, last */
+static unsigned int kernel_locks;	 /* so often */
+static unsigned int kernel_meanwhile_at; /* when somebody else does this; 0: never */
+static void (*kernel_meanwhile)(void);
 
 /* The lock of all changes on this machine is not this test's. Files of its own are read alone. What
  * coverage counts is written by the compiler's library, at the end. */
@@ -247,6 +251,9 @@ int __wrap_open(const char *path, int flags, ...)
 		return __real_open(path, flags);
 	}
 	assert_string_equal(path, "/run/xdp-pacer.lock");
+	kernel_lock_flags = flags;
+	if (++kernel_locks == kernel_meanwhile_at)
+		kernel_meanwhile();
 	errno = kernel_no_lock;
 	if (kernel_no_lock)
 		return -1;

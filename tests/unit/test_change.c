@@ -1275,6 +1275,56 @@ static struct allow_entry entry(uint32_t addr, uint64_t until_ns)
 				    .hand_until_ns = until_ns};
 }
 
+static void count_entry(const struct allow_entry *unused, uint64_t now_ns, void *n)
+{
+	(void)unused;
+	(void)now_ns;
+	++*(size_t *)n;
+}
+
+static void add_three(void)
+{
+	struct allow_entry three = entry(3, 0);
+
+	kernel_no_lock = 0;
+	assert_int_equal(allow_add(&pacer, &three, &error), 0);
+}
+
+static void locked_by_root(void)
+{
+	kernel_no_lock = EACCES;
+}
+
+/* Who only looks reads the file of the lock, and does without where there is none until the end. */
+static void test_looking(void **unused)
+{
+	size_t n = 0;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(WINDOW));
+	assert_int_equal(allow_each(&pacer, count_entry, &n, &error), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(kernel_lock_flags, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	kernel_no_lock = ENOENT;
+	assert_int_equal(allow_each(&pacer, count_entry, &n, &error), 0);
+	assert_int_equal(n, 4);
+	kernel_locks = 0;
+	kernel_meanwhile_at = 2;
+	kernel_meanwhile = add_three;
+	assert_int_equal(allow_each(&pacer, count_entry, &n, &error), 0);
+	assert_int_equal(n, 7);
+	kernel_no_lock = ENOENT;
+	kernel_locks = 0;
+	kernel_meanwhile = locked_by_root;
+	assert_int_equal(allow_each(&pacer, count_entry, &n, &error), -1);
+	assert_string_equal(error.text, "/run/xdp-pacer.lock: Permission denied: be root, or of "
+					"the group xdp-pacer (docs/rights.md)");
+	kernel_meanwhile_at = 0;
+	kernel_no_lock = 0;
+	assert_int_equal(n, 7);
+}
+
 /* Any change drops what has expired; what was taken off the list by hand stays off, and what was
  * put there stays.
  */
@@ -2078,6 +2128,7 @@ int main(void)
 	    CASE(test_a_trial_beside_what_has_expired),
 	    CASE(test_a_trial_in_the_lines_of_what_has_expired),
 	    CASE(test_a_change_by_hand_drops_what_has_expired),
+	    CASE(test_looking),
 	    CASE(test_lists_are_of_their_policies),
 	    CASE(test_by_hand_in_both_lists),
 	    CASE(test_by_hand_in_both_lists_or_in_none),

@@ -556,6 +556,12 @@ static void test_values_in_a_shadow(void **unused)
 	assert_int_equal(of, SETS_NOT_IN_SHADOW);
 }
 
+static void count_none(const struct sets_info *info, void *n)
+{
+	(void)info;
+	++*(size_t *)n;
+}
+
 static void count_info(const struct sets_info *info, void *arg)
 {
 	size_t *n = arg;
@@ -565,6 +571,49 @@ static void count_info(const struct sets_info *info, void *arg)
 	assert_int_equal(info->count.packets, 7);
 	assert_int_equal(info->added, *n);
 	++*n;
+}
+
+static void lock_comes(void)
+{
+	kernel_no_lock = 0;
+}
+
+/* Who only looks reads the file of the lock; where one comes as they look, they look again. */
+static void test_looking(void **unused)
+{
+	struct pacer_set_count hits[KERNEL_CPUS] = {{0, 0}};
+	struct set_list list;
+	struct set_hand hand;
+	uint32_t zero = 0;
+	size_t seen = 0;
+
+	(void)unused;
+	begin(PLAIN, false);
+	new_map(7);
+	places[0][sets_maps_place(1, 0)] = n_maps;
+	kernel_map_new(KERNEL_COUNTS, sizeof(zero), sizeof(hits));
+	assert_int_equal(bpf_map_update_elem(KERNEL_COUNTS, &zero, hits, 0), 0);
+	kernel_meanwhile = lock_comes;
+	for (int take = 0; take < 2; take++)
+		for (kernel_meanwhile_at = 2; kernel_meanwhile_at < 4; kernel_meanwhile_at++) {
+			kernel_locks = 0;
+			kernel_no_lock = ENOENT;
+			if (take)
+				assert_int_equal(sets_take(&pacer, "drop", &list, &hand, &error),
+						 0);
+			else
+				assert_int_equal(sets_each(&pacer, count_none, &seen, &error), 0);
+			assert_int_equal(kernel_locks, kernel_meanwhile_at == 2 ? 3 : 2);
+			assert_int_equal(kernel_lock_flags, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+			if (take) {
+				set_list_free(&list);
+				set_hand_free(&hand);
+			}
+		}
+	kernel_meanwhile_at = 0;
+	kernel_no_lock = 0;
+	assert_int_equal(seen, 4);
+	kernel_map_new(KERNEL_COUNTS, sizeof(zero), sizeof(hits));
 }
 
 /* All that is said of sets, or an error; none is said to have nothing that cannot be read. */
@@ -1009,6 +1058,7 @@ int main(void)
 	    CASE(test_no_memory_in_a_shadow),
 	    CASE(test_names_stay),
 	    CASE(test_values_in_a_shadow),
+	    CASE(test_looking),
 	    CASE(test_each),
 	    CASE(test_carried_to_a_shadow),
 	    CASE(test_a_set_of_one_policy_of_a_trial),

@@ -14,13 +14,17 @@
 static int read_in_force(const struct attached *a, struct allowlist *list,
 			 struct policy_error *error)
 {
-	int fd = copies_lock(error), result;
+	for (;;) {
+		int fd = copies_lock_to_read(error), result;
 
-	if (fd < 0)
-		return -1;
-	result = allow_maps_read(a, copies_in_force(a), list, error);
-	close(fd);
-	return result;
+		if (fd == -1)
+			return -1;
+		result = allow_maps_read(a, copies_in_force(a), list, error);
+		if (copies_were_still(fd))
+			return result;
+		if (!result)
+			allowlist_free(list);
+	}
 }
 
 int allow_each(const struct attached *a,

@@ -15,14 +15,18 @@
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
 /* Not where a symbolic link leads: a file would be made there, wherever that is. */
-int copies_lock(struct policy_error *error)
+static int open_lock(int flags)
 {
-	int fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return open(LOCK_FILE, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
 
+/* fd -1: errno says why. */
+static int take_lock(int fd, int how, struct policy_error *error)
+{
 	if (fd < 0 && errno == ELOOP)
 		return policy_fail(
 		    error, 0, LOCK_FILE " is a symbolic link, and has to be a file: remove it");
-	if (fd < 0 || flock(fd, LOCK_EX)) {
+	if (fd < 0 || flock(fd, how)) {
 		policy_explain(error, 0, "%s: %s%s", LOCK_FILE, strerror(errno),
 			       errno == EACCES || errno == EPERM
 				   ? ": be root, or of the group xdp-pacer (docs/rights.md)"
@@ -32,6 +36,30 @@ int copies_lock(struct policy_error *error)
 		return -1;
 	}
 	return fd;
+}
+
+int copies_lock(struct policy_error *error)
+{
+	return take_lock(open_lock(O_RDWR | O_CREAT), LOCK_EX, error);
+}
+
+int copies_lock_to_read(struct policy_error *error)
+{
+	int fd = open_lock(O_RDONLY);
+
+	return fd < 0 && errno == ENOENT ? COPIES_NO_LOCK : take_lock(fd, LOCK_SH, error);
+}
+
+bool copies_were_still(int fd)
+{
+	bool none = fd == COPIES_NO_LOCK;
+
+	if (none)
+		fd = open_lock(O_RDONLY);
+	if (fd < 0)
+		return errno == ENOENT;
+	close(fd);
+	return !none;
 }
 
 int copies_lock_of(const struct attached *a, struct policy_error *error)

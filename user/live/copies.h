@@ -13,6 +13,17 @@
 int copies_lock(struct policy_error *error);
 /* The same, of a pacer that is still there. */
 int copies_lock_of(const struct attached *a, struct policy_error *error);
+/*
+ * For who only looks, and needs no right to write there: shared with others who do. COPIES_NO_LOCK:
+ * there is no such file, and so nobody who holds it; -1: with *error filled.
+ */
+#define COPIES_NO_LOCK (-2)
+int copies_lock_to_read(struct policy_error *error);
+/*
+ * Gives that back. False: there was none, and somebody has made one meanwhile, as who changes
+ * something does first: what was read may be of two policies, and has to be read again.
+ */
+bool copies_were_still(int fd);
 
 /* The copy in force now: 0 or 1. */
 uint32_t copies_in_force(const struct attached *a);

@@ -668,21 +668,34 @@ static int read_all(const struct attached *a, const struct policy *policy, uint3
 	return 0;
 }
 
+/* As it was at one moment; *policy is to be freed, and NULL where there is none. */
+static int read_in_force(const struct attached *a, struct policy **policy, struct sets_info *info,
+			 struct policy_error *error)
+{
+	for (;;) {
+		int fd = copies_lock_to_read(error), result = -1;
+		uint32_t copy;
+
+		*policy = NULL;
+		if (fd == -1)
+			return -1;
+		copy = copies_in_force(a);
+		*policy = copies_policy(a, copy, error);
+		if (*policy)
+			result = read_all(a, *policy, copy, info, error);
+		if (copies_were_still(fd))
+			return result;
+		policy_free(*policy);
+	}
+}
+
 int sets_each(const struct attached *a, void (*each)(const struct sets_info *info, void *arg),
 	      void *arg, struct policy_error *error)
 {
 	struct sets_info info[PACER_SETS_MAX];
-	int fd = copies_lock(error), result = -1;
-	struct policy *policy = NULL;
-	uint32_t copy;
+	struct policy *policy;
+	int result = read_in_force(a, &policy, info, error);
 
-	if (fd < 0)
-		return -1;
-	copy = copies_in_force(a);
-	policy = copies_policy(a, copy, error);
-	if (policy)
-		result = read_all(a, policy, copy, info, error);
-	close(fd);
 	for (size_t i = 0; !result && i < policy->n_sets; i++)
 		each(&info[i], arg);
 	policy_free(policy);
@@ -699,33 +712,50 @@ int sets_take(const struct attached *a, const char *name, struct set_list *list,
 	return result;
 }
 
+static void free_taken(struct set_list *list, struct set_names *names, struct set_hand *hand)
+{
+	set_list_free(list);
+	set_names_free(names);
+	set_hand_free(hand);
+}
+
+/* Of the copy in force. All three have to be empty, and can be freed whatever comes of it. */
+static int take_in_force(const struct attached *a, const char *name, struct set_list *list,
+			 struct set_names *names, struct set_hand *hand, struct policy_error *error)
+{
+	uint32_t copy = copies_in_force(a), place;
+	int number = number_of(a, copy, name, error);
+
+	if (number < 0)
+		return -1;
+	place = sets_maps_place(copy, (uint32_t)number);
+	return set_maps_list(a->sets_fd, place, list) || take_names(a, place, names) ||
+		       sets_maps_hand(a, copy, (uint32_t)number, hand)
+		   ? unreadable(a, name, error)
+		   : 0;
+}
+
 int sets_take_named(const struct attached *a, const char *name, struct set_list *list,
 		    struct set_names *names, struct set_hand *hand, struct policy_error *error)
 {
-	int fd = copies_lock(error), number, result = -1;
-	uint32_t copy;
+	int result;
 
 	*list = (struct set_list){0};
 	*hand = (struct set_hand){.n = 0};
 	*names = (struct set_names){NULL, 0, NULL, 0};
-	if (fd < 0)
-		return -1;
-	copy = copies_in_force(a);
-	number = number_of(a, copy, name, error);
-	if (number >= 0) {
-		result = set_maps_list(a->sets_fd, sets_maps_place(copy, (uint32_t)number), list) ||
-				 take_names(a, sets_maps_place(copy, (uint32_t)number), names) ||
-				 sets_maps_hand(a, copy, (uint32_t)number, hand)
-			     ? unreadable(a, name, error)
-			     : 0;
+	for (;;) {
+		int fd = copies_lock_to_read(error);
+
+		if (fd == -1)
+			return -1;
+		result = take_in_force(a, name, list, names, hand, error);
+		if (copies_were_still(fd))
+			break;
+		free_taken(list, names, hand);
 	}
-	close(fd);
-	if (result) {
-		set_list_free(list);
-		set_names_free(names);
-		set_hand_free(hand);
-	} else {
+	if (result)
+		free_taken(list, names, hand);
+	else
 		set_hand_settle(hand, host_now_ns());
-	}
 	return result;
 }
