@@ -168,6 +168,7 @@ $(BUILD)/unit/test_notes: LINK := -Wl,--wrap=fopen,--wrap=getuid
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=reallocarray
 $(BUILD)/unit/test_snapshot: LINK := -Wl,--wrap=attached_follow,--wrap=attached_release
 $(BUILD)/unit/test_tags: LINK := -Wl,--wrap=links_read,--wrap=link_has
+$(BUILD)/unit/test_serve: LINK := -Wl,--wrap=ends_wait
 $(BUILD)/unit/test_agents: LINK := -Wl,--wrap=fork,--wrap=pipe2,--wrap=kill
 # The calls of failing.h.
 $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--wrap=fsync,--wrap=fdatasync,--wrap=link,--wrap=fcntl,--wrap=fstat,--wrap=mmap,--wrap=posix_fallocate

@@ -9,14 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bouncer/decisions.h"
@@ -26,6 +23,7 @@
 #include "bouncer/settings.h"
 #include "fleet/json.h"
 #include "live/descriptors.h"
+#include "live/ends.h"
 #include "live/host.h"
 #include "live/watch.h"
 
@@ -59,7 +57,6 @@ struct bouncer {
 	bool partly;   /* the last was none: the next has to be whole */
 	bool down;     /* that was said */
 	uint64_t tended_ns;
-	int stop_fd;
 };
 
 /* --- the interfaces ------------------------------------------------------------------------- */
@@ -128,7 +125,7 @@ static int ask(struct bouncer *b)
 	bool whole = !b->asked || b->partly;
 	const char *answer;
 	size_t len;
-	int result = lapi_ask(b->lapi, whole, b->stop_fd, &answer, &len, &error);
+	int result = lapi_ask(b->lapi, whole, ends_fd(), &answer, &len, &error);
 
 	if (!result)
 		result = take_answer(b, answer, len, whole, &error);
@@ -154,16 +151,6 @@ static bool lacks(const struct bouncer *b)
 	return lacks;
 }
 
-/* Waits; true: it is to stop. */
-static bool stops(const struct bouncer *b)
-{
-	uint64_t ns = b->settings.every_ns;
-	struct timespec ts = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-	struct pollfd fd = {.fd = b->stop_fd, .events = POLLIN};
-
-	return ppoll(&fd, 1, &ts, NULL) > 0;
-}
-
 static int go(struct bouncer *b, bool once)
 {
 	do {
@@ -174,7 +161,7 @@ static int go(struct bouncer *b, bool once)
 		result |= tend_all(b);
 		if (once)
 			return result || lacks(b) ? EXIT_FAILED : EXIT_DONE;
-	} while (!stops(b));
+	} while (!ends_wait(b->settings.every_ns));
 	return EXIT_DONE;
 }
 
@@ -216,7 +203,6 @@ static int read_settings(const char *file, struct settings *settings)
 static int begin(struct bouncer *b, struct policy_error *error)
 {
 	char *ifname[SETTINGS_INTERFACES];
-	sigset_t stop;
 
 	for (size_t i = 0; i < b->settings.n; i++)
 		ifname[i] = b->settings.ifname[i];
@@ -228,13 +214,9 @@ static int begin(struct bouncer *b, struct policy_error *error)
 					   tend_meanwhile,
 					   b};
 	json_count_failures();
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGTERM);
-	sigaddset(&stop, SIGINT);
-	b->stop_fd = -1;
-	if (sigprocmask(SIG_BLOCK, &stop, NULL) ||
-	    (b->stop_fd = signalfd(-1, &stop, SFD_CLOEXEC)) < 0)
+	if (ends_hold(ENDS_OF_SERVICE))
 		return policy_fail(error, 0, "signals cannot be waited for: %s", strerror(errno));
+	bouncer_gives_way();
 	if (watch_begin(&b->watch, ifname, b->settings.n))
 		return policy_fail(error, 0, "no memory");
 	b->lapi = lapi_open(&b->options, error);

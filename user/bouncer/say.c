@@ -3,8 +3,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "config/text.h"
+#include "live/ends.h"
 
 void bouncer_say(const char *format, ...)
 {
@@ -15,4 +17,14 @@ void bouncer_say(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	fprintf(stderr, BOUNCER_NAME ": %s\n", text_escape(text, line, sizeof(line)));
+}
+
+void bouncer_gives_way(void)
+{
+	FILE *stream = ends_stream(STDERR_FILENO);
+
+	if (!stream)
+		return;
+	setvbuf(stream, NULL, _IONBF, 0);
+	stderr = stream;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "live/attach.h"
+#include "live/ends.h"
 
 enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 
@@ -159,6 +160,16 @@ bool flushed(void);
  * returns EXIT_FAILED; a reader that went away gets no line.
  */
 int written(int code);
+
+/* --- verbs that go on until they are ended ---------------------------------------------------- */
+
+/*
+ * From now on the signals that end it wait (live/ends.h), and what is printed gives way to them. 0,
+ * or EXIT_FAILED after it was said.
+ */
+int until_ended(enum ends_of of);
+/* From now on nobody who does not read stdout or stderr keeps an end from what it is to end. */
+void output_gives_way(void);
 
 /* A name as JSON. Bytes that are not UTF-8 are written as \xHH. */
 json_t *json_text(const char *name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* events: when an attack began and ended, who sent it, and who changed what. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -295,15 +294,14 @@ static void round_of_all(struct following *f)
 }
 
 /* True: it is to end. */
-static bool wait_until(uint64_t at_ns, const sigset_t *ends)
+static bool wait_until(uint64_t at_ns)
 {
-	uint64_t now_ns = host_now_ns(), left_ns = at_ns > now_ns ? at_ns - now_ns : 0;
-	struct timespec left = {left_ns / 1000000000, left_ns % 1000000000};
+	uint64_t now_ns = host_now_ns();
 
-	return sigtimedwait(ends, NULL, &left) > 0;
+	return ends_wait(at_ns > now_ns ? at_ns - now_ns : 0);
 }
 
-static int follow_all(struct following *f, const sigset_t *ends)
+static int follow_all(struct following *f)
 {
 	uint64_t next_ns = host_now_ns();
 	int code = EXIT_DONE;
@@ -317,7 +315,7 @@ static int follow_all(struct following *f, const sigset_t *ends)
 		round_of_all(f);
 		events_tidy(&f->t.pass);
 		next_ns = pacer_later(next_ns + FOLLOW_EVERY_NS, host_now_ns());
-		if (!flushed() || wait_until(next_ns, ends))
+		if (!flushed() || wait_until(next_ns))
 			break;
 	}
 	return code;
@@ -346,9 +344,10 @@ static int follow(const struct options *o, const struct episode_settings *by)
 	bool all = o->n_args == 1 && !strcmp(o->args[0], "all");
 	static struct follow_states states;
 	static struct following f;
-	sigset_t ends;
-	int code;
+	int code = until_ended(ENDS_OF_SERVICE);
 
+	if (code)
+		return code;
 	f = (struct following){.o = o,
 			       .by = *by,
 			       .t = {o, {0}, {.command = o->exec, .journal = o->journal}, 0},
@@ -357,13 +356,9 @@ static int follow(const struct options *o, const struct episode_settings *by)
 		return gave_up("events", "no memory");
 	f.watch.leaving = read_last;
 	f.watch.arg = &f;
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
 	code = begin(&f);
 	if (!code)
-		code = follow_all(&f, &ends);
+		code = follow_all(&f);
 	while (f.first) {
 		struct followed *next = f.first->next;
 

@@ -134,6 +134,7 @@ static int serve(struct watch *w, const struct options *o)
 
 	if (fd < 0)
 		return error.line ? misused("export", "%s", error.text) : complain(NULL, &error);
+	output_gives_way();
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("listen", bound, "metrics are on http://%s" HTTP_PATH "\n", bound);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <net/if.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,6 @@ struct agent {
 	struct fleet_items items;
 	const struct store_kind *kind;
 	struct fleet_number number;
-	sigset_t signals;
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
 	bool moved;			/* its policy is of this fleet no more: it leaves */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
@@ -436,9 +436,9 @@ static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p
 
 static bool stopped(struct agent *g, uint32_t wait_ms)
 {
-	const struct timespec left = {wait_ms / 1000, wait_ms % 1000 * 1000000};
-
-	if (sigtimedwait(&g->signals, NULL, &left) > 0)
+	if (g->leave_by_ns)
+		(void)poll(NULL, 0, (int)wait_ms);
+	else if (ends_wait(wait_ms * 1000000ull))
 		leave(g);
 	return g->leave_by_ns && (fleet_gone(&g->member) || host_now_ns() >= g->leave_by_ns);
 }
@@ -654,13 +654,11 @@ static int run_one(struct options *o, int ready)
 {
 	static struct agent g;
 	struct policy_error error = {0};
-	int code;
+	int code = until_ended(ENDS_OF_SERVICE);
 
+	if (code)
+		return code;
 	g.ifname = o->args[0];
-	sigemptyset(&g.signals);
-	sigaddset(&g.signals, SIGTERM);
-	sigaddset(&g.signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &g.signals, NULL);
 	if (attached_find(g.ifname, &g.a, &error))
 		return complain(NULL, &error);
 	code = begin(&g, o);
@@ -763,32 +761,35 @@ static bool all_ready(const struct several *s, size_t *ready)
 static int run_several(struct options *o)
 {
 	const struct timespec look = {0, LOOK_MS * 1000000};
-	struct several s = {.ifname = o->args, .code = EXIT_DONE};
-	bool told = false;
+	struct several s = {.ifname = o->args, .code = until_ended(ENDS_OF_SERVICE)};
+	bool told = false, ending = false;
 	size_t ready = 0;
-	sigset_t signals;
+	sigset_t one_ended;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
+	if (s.code)
+		return s.code;
+	sigemptyset(&one_ended);
+	sigaddset(&one_ended, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &one_ended, NULL);
 	if (pipe2(s.ready, O_CLOEXEC | O_NONBLOCK) || !start_all(&s, o)) {
 		int why = errno;
 
 		end_all(&s);
 		while (take_ended(&s))
-			(void)sigtimedwait(&signals, NULL, &look);
+			(void)sigtimedwait(&one_ended, NULL, &look);
 		return gave_up("fleet", strerror(why));
 	}
 	while (take_ended(&s)) {
-		int said = sigtimedwait(&signals, NULL, &look);
-
+		if (ending)
+			(void)sigtimedwait(&one_ended, NULL, &look);
+		else
+			ending = ends_wait(LOOK_MS * 1000000ull);
 		if (!told && all_ready(&s, &ready)) {
 			sd_notify(0, "READY=1");
 			told = true;
 		}
-		if (said == SIGTERM || said == SIGINT || (!told && s.code))
+		ending |= !told && s.code;
+		if (ending)
 			end_all(&s);
 	}
 	close(s.ready[0]);

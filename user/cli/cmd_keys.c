@@ -30,16 +30,8 @@ struct keys_run {
 	struct keys *keys;
 	const struct options *o;
 	struct input input;
-	sigset_t waiting; /* the signal mask while it waits, when nothing can be lost */
 	struct policy_error error;
 };
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int signal)
-{
-	stopped = signal;
-}
 
 static uint64_t clock_now(void *arg)
 {
@@ -159,15 +151,17 @@ static int read_limits(const struct options *o, struct keys_limits *limits)
 /* The next character of stdin, or -1 at the end, at a signal or on an error. */
 static int read_byte(struct keys_run *run)
 {
-	struct pollfd poll = {STDIN_FILENO, POLLIN, 0};
+	struct pollfd at[] = {{STDIN_FILENO, POLLIN, 0}, {ends_fd(), POLLIN, 0}};
 	struct input *in = &run->input;
 	ssize_t got;
 
 	if (in->at < in->end)
 		return (unsigned char)in->bytes[in->at++];
-	while (!stopped && !in->ended) {
-		if (ppoll(&poll, 1, NULL, &run->waiting) < 0)
+	while (!in->ended) {
+		if (poll(at, 2, -1) < 0)
 			continue;
+		if (at[1].revents)
+			break;
 		got = read(STDIN_FILENO, in->bytes, sizeof(in->bytes));
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
@@ -182,25 +176,20 @@ static int read_byte(struct keys_run *run)
 	return -1;
 }
 
-/* Reads a line. The last one needs no newline. */
+/* Reads a line. The last one needs no newline. A signal ends it, whatever there is to be read. */
 static bool read_line(struct keys_run *run)
 {
 	bool any = false;
 	int byte;
 
+	if (ends_came())
+		return false;
 	while ((byte = read_byte(run)) >= 0) {
 		if (byte == '\n')
 			return true;
 		any = true;
 	}
-	return any && !stopped;
-}
-
-static void wait_for(const struct keys_run *run, uint64_t ns)
-{
-	struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	ppoll(NULL, 0, &time, &run->waiting);
+	return any && run->input.ended;
 }
 
 /* 0, or the exit code. */
@@ -232,9 +221,8 @@ static int filter(struct keys_run *run)
 
 		for (;;) {
 			found = keys_next(run->keys, &given, &run->error);
-			if (found != KEYS_NONE || !run->o->wait || stopped)
+			if (found != KEYS_NONE || !run->o->wait || ends_wait(given.wait_ns))
 				break;
-			wait_for(run, given.wait_ns);
 		}
 		if (found == KEYS_FAILED)
 			return complain(NULL, &run->error);
@@ -251,32 +239,6 @@ static int filter(struct keys_run *run)
 }
 
 /* A signal ends it between two answers, after the state has been synced to the disk. */
-static void take_signals(struct keys_run *run)
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = stop}, was;
-	sigset_t blocked;
-
-	sigemptyset(&blocked);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		sigaction(signals[i], NULL, &was);
-		if (was.sa_handler == SIG_IGN)
-			continue; /* nohup */
-		sigaddset(&blocked, signals[i]);
-		sigaction(signals[i], &action, NULL);
-	}
-	sigprocmask(SIG_BLOCK, &blocked, &run->waiting);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-/* The parent process has to see that the signal ended it. */
-static void end_by_signal(const struct keys_run *run)
-{
-	signal(stopped, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &run->waiting, NULL);
-	raise(stopped);
-}
-
 static int hand_out(const struct options *o, const struct keys_list *list,
 		    const struct keys_limits *limits)
 {
@@ -293,12 +255,13 @@ static int hand_out(const struct options *o, const struct keys_list *list,
 		return complain(o->state, &run.error);
 	if (opened == KEYS_UNABLE)
 		return complain(NULL, &run.error);
-	take_signals(&run);
-	code = filter(&run);
+	signal(SIGPIPE, SIG_IGN);
+	code = until_ended(ENDS_OF_COMMAND);
+	if (!code)
+		code = filter(&run);
 	if (keys_close(run.keys, &run.error) && code == EXIT_DONE)
 		code = complain(NULL, &run.error);
-	if (stopped)
-		end_by_signal(&run);
+	ends_release(); /* by which the parent process sees that a signal ended it */
 	return code;
 }
 

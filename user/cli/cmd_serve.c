@@ -7,11 +7,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
@@ -107,15 +105,6 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	return code;
 }
 
-/* Until a signal comes, or so much time has passed. The signal, or 0. */
-static int wait_for(const sigset_t *signals, uint64_t ns)
-{
-	const struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-	int signal = sigtimedwait(signals, NULL, &left);
-
-	return signal > 0 ? signal : 0;
-}
-
 static void save_now(struct attached *a, const char *file)
 {
 	struct policy_error error = {0};
@@ -171,8 +160,7 @@ static int follow(const char *ifname, struct attached *a, const char *file,
  * Until a signal comes. False: nobody paces the interface any more, which is somebody else's wish,
  * and *a is released. A pacer that took the place of the other is served as that was.
  */
-static bool attend(const char *ifname, struct attached *a, const struct options *o,
-		   const sigset_t *signals)
+static bool attend(const char *ifname, struct attached *a, const struct options *o)
 {
 	uint64_t every_ns = o->every_ns ? o->every_ns : EVERY_NS;
 	uint64_t due_ns = host_now_ns() + every_ns;
@@ -184,7 +172,7 @@ static bool attend(const char *ifname, struct attached *a, const struct options 
 
 		int ifindex = a->ifindex;
 
-		stopped = wait_for(signals, left_ns < LOOK_NS ? left_ns : LOOK_NS);
+		stopped = ends_wait(left_ns < LOOK_NS ? left_ns : LOOK_NS);
 		if (follow(ifname, a, o->state, &error)) {
 			if (!stopped)
 				say_ended(ifname, ifindex, &error);
@@ -232,23 +220,20 @@ static int end(struct attached *a, const struct options *o)
 static int run_serve(struct options *o)
 {
 	struct attached a = {0};
-	sigset_t signals;
 	int code, told;
 
 	if (o->n_args != 1 || several_all(o) || !o->policy || !o->state)
 		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &signals, NULL); /* one that comes early counts, too */
-	code = begin(o->args[0], o, &a);
+	code = until_ended(ENDS_OF_SERVICE); /* one that comes early counts, too */
+	if (!code)
+		code = begin(o->args[0], o, &a);
 	if (code)
 		return code;
 	told = sd_notify(0, "READY=1\nSTATUS=pacing");
 	if (told < 0)
 		complaint("systemd cannot be told that it serves, and may end it: %s",
 			  strerror(-told));
-	if (!attend(o->args[0], &a, o, &signals))
+	if (!attend(o->args[0], &a, o))
 		return EXIT_DONE;
 	code = end(&a, o);
 	attached_release(&a);

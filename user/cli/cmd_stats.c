@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* stats: what pacers have counted, and how fast. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cli/cmd.h"
@@ -151,8 +152,10 @@ static int watch(struct stats_run *run)
 	uint64_t next_ns = host_now_ns();
 	int code = EXIT_DONE, shown = EXIT_DONE;
 
+	if (used && terminal_begin(false))
+		return gave_up("stats", strerror(errno));
 	if (used)
-		terminal_begin(false);
+		output_gives_way();
 	for (;;) {
 		code |= read_next(run);
 		if (!all_failed(run))

@@ -5,14 +5,14 @@
 #include <microhttpd.h>
 #include <netdb.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "live/ends.h"
 
 #define ROUND_MS     1000 /* from one call of `idle` to the next, at most */
 #define MEMORY_BYTES 8192 /* of a connection: what a request's head may take */
@@ -76,18 +76,6 @@ static void name_of(int fd, char bound[HTTP_TEXT])
 			 place.host, place.port);
 }
 
-/* The signals that end it; they wait for http_serve() from now on. */
-static sigset_t hold_ends(void)
-{
-	sigset_t ends;
-
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	sigprocmask(SIG_BLOCK, &ends, NULL);
-	return ends;
-}
-
 int http_listen(const char *address, char bound[HTTP_TEXT], struct policy_error *error)
 {
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
@@ -107,9 +95,12 @@ int http_listen(const char *address, char bound[HTTP_TEXT], struct policy_error 
 		fd = -1;
 	}
 	freeaddrinfo(at);
-	if (fd >= 0) {
+	if (fd >= 0)
 		name_of(fd, bound);
-		(void)hold_ends();
+	if (fd >= 0 && ends_hold(ENDS_OF_SERVICE)) {
+		policy_explain(error, 0, "signals cannot be waited for: %s", strerror(errno));
+		close(fd);
+		fd = -1;
 	}
 	return fd;
 }
@@ -274,10 +265,10 @@ static int wait_ms(struct MHD_Daemon *daemon)
 	return MHD_get_timeout(daemon, &ms) == MHD_YES && ms < ROUND_MS ? (int)ms : ROUND_MS;
 }
 
-static int work(struct MHD_Daemon *daemon, int signals, struct server *server)
+static int work(struct MHD_Daemon *daemon, struct server *server)
 {
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	struct pollfd at[2] = {{.fd = signals, .events = POLLIN}, {.events = POLLIN}};
+	struct pollfd at[2] = {{.fd = ends_fd(), .events = POLLIN}, {.events = POLLIN}};
 	uint64_t idle_ms = now_ms();
 
 	if (!info)
@@ -301,25 +292,21 @@ int http_serve(int fd, const struct http_page *page, struct policy_error *error)
 {
 	struct server server = {.page = page};
 	struct MHD_Daemon *daemon;
-	sigset_t ends = hold_ends();
-	int signals, result = -1;
+	int result = -1;
 
-	signals = signalfd(-1, &ends, SFD_CLOEXEC);
 	daemon = MHD_start_daemon(
 	    MHD_USE_EPOLL, 0, NULL, NULL, handle, &server, MHD_OPTION_LISTEN_SOCKET, fd,
 	    MHD_OPTION_CONNECTION_LIMIT, connections(), MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned int)HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
 	    MHD_OPTION_NOTIFY_CONNECTION, note_client, &server, MHD_OPTION_NOTIFY_COMPLETED,
 	    note_answered, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
-	if (daemon && signals >= 0)
-		result = work(daemon, signals, &server);
+	if (daemon)
+		result = work(daemon, &server);
 	if (result)
 		policy_explain(error, 0, "the server does not run: %s", strerror(errno));
 	if (daemon)
 		MHD_stop_daemon(daemon); /* the socket, too */
 	else
 		close(fd);
-	if (signals >= 0)
-		close(signals);
 	return result;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "fleet/json.h"
@@ -186,7 +187,44 @@ int written(int code)
 		return (failed || (unsure && !changed)) && !code ? EXIT_FAILED : code;
 	if (stdout_error == EPIPE) /* quiet, as if SIGPIPE had ended it */
 		return code ? code : EXIT_FAILED;
+	if (stdout_error == EINTR)
+		return no_result("it was ended while nobody read it");
 	return no_result(stdout_error > 0 ? strerror(stdout_error) : "");
+}
+
+/* --- verbs that go on until they are ended -------------------------------------------------- */
+
+/* Where there is no memory for that, it stays as it is. */
+static FILE *giving_way(FILE *stream, int fd, int buffering)
+{
+	FILE *other = ends_stream(fd);
+
+	if (!other)
+		return stream;
+	fflush(stream);
+	setvbuf(other, NULL, buffering, BUFSIZ);
+	return other;
+}
+
+void output_gives_way(void)
+{
+	static bool done;
+
+	if (done)
+		return;
+	done = true;
+	stdout = giving_way(stdout, STDOUT_FILENO, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF);
+	stderr = giving_way(stderr, STDERR_FILENO, _IONBF);
+}
+
+int until_ended(enum ends_of of)
+{
+	if (ends_hold(of)) {
+		complaint("%s: signals cannot be waited for: %s", at_work, strerror(errno));
+		return EXIT_FAILED;
+	}
+	output_gives_way();
+	return EXIT_DONE;
 }
 
 json_t *json_text(const char *name)

@@ -10,27 +10,29 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "live/ends.h"
 #include "live/host.h"
 
 #define NS_PER_S 1000000000ull
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT};
+/* Those that end it have the same handler, which is not called: curses takes them where there is
+ * none. */
+static const int signals[] = {SIGWINCH, SIGCONT, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+#define RESIZING 2 /* so many of them let it go on */
 
 static struct {
 	bool begun, keys;
 	struct termios was;
-	sigset_t mask; /* before */
+	sigset_t waiting; /* the mask while it waits */
 	struct sigaction action[sizeof(signals) / sizeof(*signals)];
 } now;
 
-static volatile sig_atomic_t ended_by, resized;
+static volatile sig_atomic_t resized;
 
 static void note(int number)
 {
-	if (number == SIGWINCH || number == SIGCONT)
-		resized = 1;
-	else
-		ended_by = number;
+	(void)number;
+	resized = 1;
 }
 
 /* --- what it is ----------------------------------------------------------------------------- */
@@ -82,24 +84,28 @@ static void set_keys(void)
 	tcsetattr(STDIN_FILENO, TCSANOW, &keys);
 }
 
-void terminal_begin(bool keys_set)
+int terminal_begin(bool keys_set)
 {
 	struct sigaction action = {.sa_handler = note};
 	sigset_t blocked;
 
+	if (ends_hold(ENDS_OF_COMMAND))
+		return -1;
 	sigemptyset(&blocked);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		sigaction(signals[i], NULL, &now.action[i]);
 		if (now.action[i].sa_handler == SIG_IGN)
 			continue; /* nohup */
-		sigaddset(&blocked, signals[i]);
+		if (i < RESIZING)
+			sigaddset(&blocked, signals[i]);
 		sigaction(signals[i], &action, NULL);
 	}
-	sigprocmask(SIG_BLOCK, &blocked, &now.mask);
+	sigprocmask(SIG_BLOCK, &blocked, &now.waiting);
 	now.begun = true;
 	now.keys = !keys_set && !tcgetattr(STDIN_FILENO, &now.was);
 	if (now.keys)
 		set_keys();
+	return 0;
 }
 
 void terminal_end(void)
@@ -111,9 +117,8 @@ void terminal_end(void)
 		tcsetattr(STDIN_FILENO, TCSANOW, &now.was);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &now.action[i], NULL);
-	sigprocmask(SIG_SETMASK, &now.mask, NULL);
-	if (ended_by)
-		raise(ended_by);
+	sigprocmask(SIG_SETMASK, &now.waiting, NULL);
+	ends_release();
 }
 
 static struct timespec left_until(uint64_t until_ns)
@@ -125,7 +130,7 @@ static struct timespec left_until(uint64_t until_ns)
 
 enum terminal_event terminal_wait(uint64_t until_ns)
 {
-	struct pollfd typed = {STDIN_FILENO, POLLIN, 0};
+	struct pollfd at[] = {{STDIN_FILENO, POLLIN, 0}, {ends_fd(), POLLIN, 0}};
 	struct timespec left = left_until(until_ns);
 	int n;
 
@@ -133,8 +138,9 @@ enum terminal_event terminal_wait(uint64_t until_ns)
 		host_wait_until(until_ns);
 		return TERMINAL_TIME;
 	}
-	n = ppoll(&typed, 1, &left, &now.mask);
-	if (ended_by || (n > 0 && !(typed.revents & POLLIN)))
+	n = ppoll(at, 2, &left, &now.waiting);
+	/* One that is hung up has something to be read, too: its end, again and again. */
+	if (n > 0 && (at[1].revents || at[0].revents & ~POLLIN))
 		return TERMINAL_ENDED;
 	if (resized) {
 		resized = 0;

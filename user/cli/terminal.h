@@ -3,8 +3,8 @@
  * Purpose: the terminal of verbs that go on until somebody ends them: its size, its keys one by
  * one, and the signals that end or resize it.
  *
- * Concurrency: one thread; one terminal. Signals are blocked but while terminal_wait waits, so none
- * is missed. Memory: none.
+ * Concurrency: one thread; one terminal. Signals that resize it are blocked but while terminal_wait
+ * waits, and those that end it until terminal_end, so none is missed. Memory: a descriptor.
  */
 #ifndef PACER_TERMINAL_H
 #define PACER_TERMINAL_H
@@ -32,9 +32,10 @@ struct terminal_size terminal_size(void);
 
 /*
  * Of a terminal that is used: from now on its keys come one by one and are not shown, and signals
- * end terminal_wait. keys_set: somebody else has seen to the keys.
+ * end terminal_wait. keys_set: somebody else has seen to the keys. 0; -1: see errno, and it is as
+ * it was.
  */
-void terminal_begin(bool keys_set);
+int terminal_begin(bool keys_set);
 /* As it was before. If it was a signal that ended it, the process ends by it here. */
 void terminal_end(void);
 /* Waits for the first of these, until host_now_ns is until_ns. Without terminal_begin, for that. */

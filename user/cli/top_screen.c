@@ -156,16 +156,6 @@ static int start(char *const *words, int to, pid_t *pid)
 	return err;
 }
 
-/* Has a signal come that is to end `top`? They are blocked, but for when it waits. */
-static bool is_ended(void)
-{
-	sigset_t pending;
-
-	sigpending(&pending);
-	return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
-	       sigismember(&pending, SIGHUP) || sigismember(&pending, SIGQUIT);
-}
-
 /* Until it has said all. Of a change that a signal cuts off, all has happened or nothing. */
 static void listen_to(int from, pid_t pid, char *said)
 {
@@ -176,7 +166,7 @@ static void listen_to(int from, pid_t pid, char *said)
 	while (n > 0) {
 		int ready = poll(&more, 1, LISTEN_MS);
 
-		if (is_ended())
+		if (ends_came())
 			kill(pid, SIGTERM);
 		if (!ready || (ready < 0 && errno == EINTR))
 			continue;
@@ -368,7 +358,8 @@ static int begin(struct screen *s)
 	s->cell = calloc((size_t)TOP_ROWS_MAX * TOP_COLUMNS_MAX, sizeof(*s->cell));
 	if (!s->cell)
 		return gave_up("top", "no memory");
-	terminal_begin(true);
+	if (terminal_begin(true))
+		return gave_up("top", strerror(errno));
 	if (!begin_curses()) {
 		terminal_end();
 		complaint("top: nothing is known of the terminal %s: set TERM, or use --once",
