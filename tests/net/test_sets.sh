@@ -447,7 +447,7 @@ values_shown()
 	refused 2 "-:1: no value 'x{64}': " pacer sets s0 add geo - <<<"10.77.0.15 $(printf 'x%.0s' {1..64})" || return
 	equal "$(pacer sets s0 show geo --json | jq -c '[.prefixes, .values, (.by_hand[] | [.prefix, .value, .left_ns > 0])]')" \
 		'[["10.77.0.11","fd77:1111:2222:3333::/64"],["XY","New York"],["10.77.0.13","AB",false],["10.77.0.14","QQ",true],["10.77.0.15","x--for",false],["10.77.0.16","--forx",false]]' "as JSON" || return
-	equal "$(pacer sets s0 show geo | tr -s ' ' | sed -E 's/ $//; s/, (1h|59m[0-9]*s?) left/, 1h left/')" "10.77.0.11 XY
+	equal "$(pacer sets s0 show geo | tr -s ' ' | sed -E 's/ $//; s/, (1h|59m [0-9]+s) left/, 1h left/')" "10.77.0.11 XY
 fd77:1111:2222:3333::/64 New York
 10.77.0.13 by hand AB
 10.77.0.14 by hand, 1h left QQ
