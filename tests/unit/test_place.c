@@ -549,6 +549,24 @@ static void test_fails(void **unused)
 	}
 }
 
+/* What somebody has lifted by hand stays lifted: after a failure, no more is told than failed. */
+static void test_lifted_by_hand_stays_lifted(void **unused)
+{
+	bool *const each[] = {&add_fails, &lift_fails, &shadow_fails};
+
+	for (size_t i = 0; i < 3; i++) {
+		setup(unused);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.9"), 100), 0);
+		banned[find("192.0.2.2")] = banned[--n_banned];
+		*each[i] = true;
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), -1);
+		*each[i] = false;
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2", "192.0.2.3"), 100), 0);
+		has(KEYS("192.0.2.1", "192.0.2.3"), 1100 * S);
+		place_free(&place);
+	}
+}
+
 /* state: another one is there when memory runs out. */
 static void goes_on_without_memory(void **unused, bool state)
 {
@@ -611,6 +629,7 @@ int main(void)
 	    CASE(test_wrong_lengths),
 	    CASE(test_wrong_family),
 	    CASE(test_fails),
+	    CASE(test_lifted_by_hand_stays_lifted),
 	    CASE(test_without_memory),
 	    CASE(test_left_out_of_a_trial),
 	    CASE(test_left_out_and_sooner),

@@ -17,6 +17,7 @@
 #include "cli/cmd.h"
 #include "cli/emit.h"
 #include "cli/output.h"
+#include "cli/several.h"
 #include "live/change.h"
 #include "live/device.h"
 #include "live/host.h"
@@ -321,6 +322,12 @@ int misused(const char *verb, const char *format, ...)
 	(void)format;
 	complaint("%s is misused", verb);
 	return EXIT_WRONG;
+}
+
+bool several_all(const struct options *o)
+{
+	(void)o;
+	return false;
 }
 
 int sd_notify(int unset, const char *state)

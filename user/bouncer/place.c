@@ -269,11 +269,10 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 		    tell_changes(a, place, &lifts, place->again ? is : &add, is, now_ns, error);
 	free_pieces(&lifts);
 	free_pieces(&add);
-	if (result) { /* it may have some of both, by which it can be told what to lift */
-		place->again = true;
-		if (!decisions_either(&place->has, is, &add)) {
-			free_pieces(&place->has);
-			place->has = add;
+	if (result) { /* the same is told again; it may have some of it, which can be lifted */
+		if (!decisions_either(&place->may, is, &add)) {
+			free_pieces(&place->may);
+			place->may = add;
 		}
 		free_pieces(is);
 		return -1;

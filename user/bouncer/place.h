@@ -26,9 +26,9 @@
 /* All zero: its pacer was told nothing. */
 struct place {
 	uint32_t control_id;   /* of the state that has `has`, whichever program is over it */
-	struct ban_pieces has; /* what it took, or may have taken */
-	struct ban_pieces may; /* what it, or the state before, took, and was left out since */
-	bool again;	       /* it could not be told, or has another table: tell it all */
+	struct ban_pieces has; /* what it took */
+	struct ban_pieces may; /* what it, or the state before, may have besides */
+	bool again;	       /* it has another table: tell it all */
 	size_t room;	       /* of its table, */
 	uint32_t begun;	       /* and when that began */
 	size_t no_room;	       /* for so many, as was said last */
