@@ -456,9 +456,13 @@ static void test_fleet_parts(void **unused)
 		bool denies;
 	} rows[] = {
 	    {"{key: all, rate: 100/s, burst: 3, fleet: yes}", 2,
-	     "divided among 2 hosts at most: one more has none of it\n", true},
+	     "divided among 2 hosts at most: of one more, none has enough of its burst for a "
+	     "packet\n",
+	     true},
 	    {"{key: all, rate: 100/s, burst: 18, fleet: yes}", 17,
-	     "divided among 17 hosts at most: one more has none of it\n", false},
+	     "divided among 17 hosts at most: of one more, none has enough of its burst for a "
+	     "packet\n",
+	     false},
 	    {"{key: all, rate: 9k/s, burst: 9000, fleet: yes}", 1024, NULL, false},
 	    {"{key: all, bytes: 4000, window: 1s, fleet: yes}", 2,
 	     "divided among 2 hosts at most: of one more, none has enough for a packet of 1514 "

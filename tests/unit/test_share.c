@@ -686,7 +686,7 @@ static void units_and_values(void **unused)
 				assert_true((uint64_t)value << t->window.cost_shift <= units ||
 					    pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE);
 				assert_true(value <= units);
-			} else if (value) { /* what all take is no longer than so many units do */
+			} else if (value) { /* an hour is no shorter than so many units take */
 				unsigned __int128 time =
 				    (unsigned __int128)pacer_share_time_ns(value) << 32 |
 				    pacer_share_time_frac(value);
@@ -720,11 +720,10 @@ static uint32_t at_once(const struct pacer_limiter *t, uint32_t value)
 }
 
 /*
- * A rate's smallest share lets a packet through, whatever its burst, so that each host that has one
- * admits something; and all of them are the rate. So does a burst of one packet, where one host has
- * it.
+ * A rate is divided among as many hosts as it has parts: each of these lets a packet through, and
+ * of one more no equal part does. All of it lets the burst through, also one of a single packet.
  */
-static void a_unit_of_a_rate_is_a_packet(void **unused)
+static void a_part_of_a_rate_is_a_packet(void **unused)
 {
 	static const struct {
 		const char *limit;
@@ -742,18 +741,12 @@ static void a_unit_of_a_rate_is_a_packet(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(rows); i++) {
 		const struct pacer_limiter *t = of_fleet(rows[i].limit, 0);
-		uint64_t all = shares_units(t);
+		uint64_t all = shares_units(t), parts = shares_parts(t);
 
-		assert_in_range(all, rows[i].least, rows[i].least + 1);
-		assert_int_equal(shares_parts(t), all);
-		assert_in_range(shares_span_ns(t), all * t->rate.unit_ns,
-				all * (t->rate.unit_ns + 1));
-		for (uint64_t units = 1; units <= all; units++) {
-			uint32_t value = shares_value(t, units);
-
-			assert_true(at_once(t, value) + 1 >= units && at_once(t, value) > 0);
-			assert_int_equal(shares_units_of(t, value), units);
-		}
+		assert_in_range(parts, rows[i].least, rows[i].least + 1);
+		assert_true(at_once(t, shares_value(t, all)) > 0);
+		assert_true(parts == 1 || at_once(t, shares_value(t, all / parts + 1)) > 0);
+		assert_int_equal(at_once(t, shares_value(t, all / (parts + 2))), 0);
 	}
 }
 
@@ -778,20 +771,27 @@ static void parts_that_let_a_packet_through(void **unused)
 		assert_int_equal(shares_parts(of_fleet(rows[i].limit, 0)), rows[i].parts);
 }
 
-/* What counts in other units has another record: hosts of both would take each other's for theirs.
- */
-static void other_units_are_another_limit(void **unused)
+/* Where hosts' policies differ in the value, the smaller holds: the units of both mean the same. */
+static void units_are_the_same_of_any_burst(void **unused)
 {
-	uint64_t few, many;
+	static const char *const limits[] = {
+	    "  - {key: src, rate: 100/s, burst: 1, fleet: yes}\n",
+	    "  - {key: src, rate: 200/s, burst: 2, fleet: yes}\n",
+	    "  - {key: src, rate: 100k/s, burst: 1000, fleet: yes}\n",
+	    "  - {key: src, rate: 200k/s, burst: 2000, fleet: yes}\n",
+	};
+	uint64_t id = of_fleet(limits[0], 0)->share_id, fewer = 0;
 
 	(void)unused;
-	few = of_fleet("  - {key: src, rate: 100/s, burst: 100, fleet: yes}\n", 0)->share_id;
-	assert_int_equal(
-	    of_fleet("  - {key: src, rate: 200/s, burst: 200, fleet: yes}\n", 0)->share_id, few);
-	many = of_fleet("  - {key: src, rate: 2000/s, burst: 2000, fleet: yes}\n", 0)->share_id;
-	assert_true((few & ~(uint64_t)SHARES_UNIT_MASK) != (many & ~(uint64_t)SHARES_UNIT_MASK));
-	assert_int_equal(
-	    of_fleet("  - {key: src, rate: 3000/s, burst: 3000, fleet: yes}\n", 0)->share_id, many);
+	for (size_t i = 0; i < ARRAY(limits); i++) {
+		const struct pacer_limiter *t = of_fleet(limits[i], 0);
+		uint32_t value = shares_value(t, fewer ? fewer : shares_units(t));
+
+		assert_int_equal(t->share_id, id);
+		if (fewer) /* of the host with the larger limit, by the smaller */
+			assert_true(pacer_share_time_ns(value) >= 3600 * SECOND / fewer);
+		fewer = shares_units(t);
+	}
 }
 
 int main(void)
@@ -813,9 +813,9 @@ int main(void)
 	    cmocka_unit_test(each_keeps_its_place),
 	    cmocka_unit_test(it_counts_for_longer),
 	    cmocka_unit_test(units_and_values),
-	    cmocka_unit_test(a_unit_of_a_rate_is_a_packet),
+	    cmocka_unit_test(a_part_of_a_rate_is_a_packet),
 	    cmocka_unit_test(parts_that_let_a_packet_through),
-	    cmocka_unit_test(other_units_are_another_limit),
+	    cmocka_unit_test(units_are_the_same_of_any_burst),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -135,20 +135,28 @@ static void say_scarce(struct agent *g, const struct fleet_limit *limit)
 	else
 		say(g,
 		    "a limit of rule %zu: it has room for fewer packets (%" PRIu64
-		    " of %u bytes) at once than members (%u): an equal part lets none of them "
-		    "through: raise the limit, or leave fleet: yes out",
-		    limit->rule, parts, POLICY_FRAME_MAX, g->talk.members);
+		    ") at once than members (%u): an equal part lets none of them through: "
+		    "raise the limit, or leave fleet: yes out",
+		    limit->rule, parts, g->talk.members);
 }
 
-/* A limit of which nothing can be kept for when this host is cut off; NULL: there is none. */
-static const struct fleet_share *keeps_none(const struct agent *g, size_t *rule)
+/* Does the part that this host keeps for when it is cut off let a packet through? */
+static bool keeps_a_packet(const struct agent *g, uint32_t i)
+{
+	const struct pacer_limiter *t = &g->of.limit[i].limiter;
+	uint64_t parts = shares_parts(t), units = shares_units(t);
+
+	return parts && fleet_reserve(&g->member, &g->member.share[i]) >= (units - 1) / parts + 1;
+}
+
+/* A limit of which too little can be kept for that; NULL: there is none. */
+static const struct fleet_limit *keeps_none(const struct agent *g)
 {
 	for (uint32_t i = 0; i < g->member.shares && g->fleet.local; i++) {
 		const struct fleet_share *s = &g->member.share[i];
 
-		*rule = g->of.limit[i].rule;
-		if (s->sure && !s->leaving && !fleet_reserve(&g->member, s))
-			return s;
+		if (s->sure && !s->leaving && !keeps_a_packet(g, i))
+			return &g->of.limit[i];
 	}
 	return NULL;
 }
@@ -183,7 +191,6 @@ static void say_state(struct agent *g)
 {
 	const struct fleet_member *m = &g->member;
 	const struct fleet_limit *few;
-	const struct fleet_share *bare;
 	enum fleet_trouble worst = FLEET_WELL;
 	size_t rule = 0, n = g->of.n - g->of.past;
 
@@ -205,12 +212,13 @@ static void say_state(struct agent *g)
 		say_scarce(g, few);
 	else if (say_kept(g))
 		return;
-	else if ((bare = keeps_none(g, &rule)))
+	else if ((few = keeps_none(g)))
 		say(g,
-		    "a limit of rule %zu: of its %" PRIu64
-		    " units this host has no reserve (cut_off: local), since they are too few for "
-		    "%u member%s: it denies when it is cut off",
-		    rule, bare->params.limit, g->talk.members, g->talk.members == 1 ? "" : "s");
+		    "a limit of rule %zu: this host has no reserve of it that lets a packet "
+		    "through "
+		    "(cut_off: local), since it is too small for %u member%s: it denies when it is "
+		    "cut off",
+		    few->rule, g->talk.members, g->talk.members == 1 ? "" : "s");
 	else if (g->talk.strangers)
 		say(g,
 		    "%u limit%s in use by others of fleet %s: not in this policy: see that "

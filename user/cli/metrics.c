@@ -617,7 +617,7 @@ static const struct family families[] = {
     GAUGE("entries_shared_capacity", NULL, "Entries for keys to share.", shared_capacity_rows),
     GAUGE("fleet_share", NULL,
 	  "What this host may use now of a limit that a fleet divides: packets, bytes or uses; of "
-	  "a rate, those of an hour, or of its burst if that is less than 1024 packets.",
+	  "a rate, those of an hour.",
 	  fleet_share_rows),
     GAUGE("fleet_limit", NULL, "All of that limit, in the same.", fleet_limit_rows),
     GAUGE("fleet_keys", NULL, "Keys with shares of their own, by demand.", fleet_keys_rows),

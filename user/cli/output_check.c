@@ -125,6 +125,12 @@ static void emit_hosts(const struct policy_limit *l, const struct pacer_limiter 
 			  "    divided among %" PRIu64
 			  " hosts at most: of one more, none has enough for a packet of %u bytes\n",
 			  parts, POLICY_FRAME_MAX);
+	else if (l->kind == LIMIT_RATE)
+		emit_uint(
+		    "fleet_hosts_max", parts,
+		    "    divided among %" PRIu64
+		    " hosts at most: of one more, none has enough of its burst for a packet\n",
+		    parts);
 	else
 		emit_uint("fleet_hosts_max", parts,
 			  "    divided among %" PRIu64 " hosts at most: one more has none of it\n",

@@ -11,8 +11,6 @@
 #define HOUR_NS	      3600000000000ull	     /* what a rate's units are counted in */
 #define HASH_BEGIN    0xcbf29ce484222325ull  /* FNV-1a */
 #define RATE_SHARE_NS PACER_RATE_UNIT_NS_MAX /* a smaller share of a rate is none */
-#define HOURLY	      1u		     /* of a rate's id: its units are those of an hour */
-#define WHOLE	      2u		     /* ... or whole packets of its burst */
 
 /* --- which it is ----------------------------------------------------------------------------- */
 
@@ -55,18 +53,9 @@ static bool same_but_value(const struct policy_limit *a, const struct policy_lim
 	       memory_ns(a) == memory_ns(b);
 }
 
-/* By the policy alone, so that all hosts say the same. */
-static bool is_whole(const struct policy_limit *limit)
-{
-	return limit->kind == LIMIT_RATE && limit->cost == PACER_COST_PACKETS &&
-	       limit->burst < SHARES_WHOLE;
-}
-
 static uint32_t unit_of_value(const struct policy_limit *limit, const struct pacer_limiter *t)
 {
-	if (is_whole(limit))
-		return WHOLE;
-	return HOURLY + (limit->kind == LIMIT_WINDOW ? t->window.cost_shift : 0);
+	return 1 + (limit->kind == LIMIT_WINDOW ? t->window.cost_shift : 0);
 }
 
 uint64_t shares_fleet(const struct policy_fleet *fleet)
@@ -105,8 +94,6 @@ void shares_tell(const struct policy_rule *rule, size_t i, uint64_t fleet, struc
 	id = mix_number(mix_number(mix_number(id, limit->cost), memory_ns(limit)), before);
 	if (limit->of_new) /* it counts others */
 		id = mix_number(id, limit->of_new);
-	if (is_whole(limit)) /* a record counts in other units */
-		id = mix_number(id, WHOLE);
 	t->kind |= PACER_LIMITER_FLEET;
 	/* A share's value counts in the window's units: another size of these has another id. */
 	t->share_id = ((id ^ fleet) & ~(uint64_t)SHARES_UNIT_MASK) | unit_of_value(limit, t);
@@ -225,12 +212,6 @@ static uint64_t rate_parts(const struct pacer_limiter *t)
 	return parts ? parts : 1;
 }
 
-static bool in_whole(const struct pacer_limiter *t)
-{
-	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE &&
-	       (t->share_id & SHARES_UNIT_MASK) == WHOLE;
-}
-
 uint64_t shares_parts(const struct pacer_limiter *t)
 {
 	switch (pacer_limiter_kind_of(t)) {
@@ -247,16 +228,9 @@ uint64_t shares_parts(const struct pacer_limiter *t)
 	return shares_units(t);
 }
 
-/* In the time of all units of a rate. */
-static u128 rate_span(const struct pacer_limiter *t)
-{
-	return in_whole(t) ? unit_of(t) * shares_units(t) : (u128)HOUR_NS << 32;
-}
-
 uint64_t shares_span_ns(const struct pacer_limiter *t)
 {
-	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE ? (uint64_t)(rate_span(t) >> 32)
-							      : t->share_ns;
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE ? HOUR_NS : t->share_ns;
 }
 
 uint64_t shares_units(const struct pacer_limiter *t)
@@ -267,8 +241,6 @@ uint64_t shares_units(const struct pacer_limiter *t)
 	case PACER_LIMITER_WINDOW:
 		return (uint64_t)t->window.limit << t->window.cost_shift;
 	case PACER_LIMITER_RATE: /* by a slow clock one an hour takes longer than that */
-		if (in_whole(t))
-			return rate_parts(t);
 		units = (uint64_t)(((u128)HOUR_NS << 32) / unit_of(t));
 		return units ? units : 1;
 	case PACER_LIMITER_THROTTLE:
@@ -280,7 +252,7 @@ uint64_t shares_units(const struct pacer_limiter *t)
 	return 0;
 }
 
-/* Of a rate, the time of a unit of cost is that of all for so many. */
+/* Of a rate, the time of a unit of cost is that of an hour for so many. */
 uint32_t shares_value(const struct pacer_limiter *t, uint64_t units)
 {
 	uint64_t all = shares_units(t);
@@ -294,7 +266,7 @@ uint32_t shares_value(const struct pacer_limiter *t, uint64_t units)
 		return (uint32_t)(units >> t->window.cost_shift);
 	case PACER_LIMITER_RATE:
 		return units == all ? value_of_all(t)
-				    : value_of_time((rate_span(t) + units - 1) / units);
+				    : value_of_time((((u128)HOUR_NS << 32) + units - 1) / units);
 	case PACER_LIMITER_THROTTLE:
 		return (uint32_t)units;
 	case PACER_LIMITER_GAP:
@@ -318,7 +290,7 @@ uint64_t shares_units_of(const struct pacer_limiter *t, uint32_t value)
 		break;
 	case PACER_LIMITER_RATE:
 		time = time_of(value);
-		units = time ? (uint64_t)((rate_span(t) + time - 1) / time) : all;
+		units = time ? (uint64_t)((((u128)HOUR_NS << 32) + time - 1) / time) : all;
 		break;
 	default:
 		units = value;

@@ -4,11 +4,9 @@
  * they count, which share is theirs, and what a number of units is as a share's value. Pure.
  *
  * What a limit is divided in: units are packets or bytes of a window, uses of a throttle; of a
- * rate, packets or bytes an hour. A share of a rate leaves its burst's time as it is and makes each
- * packet's longer: where that is longer than the burst's, it lets nothing through. So the units of
- * a rate of packets whose burst is less than SHARES_WHOLE are parts of the rate of which each lets
- * one packet through: as many as the burst has packets, or one less, by the clock's tick and the
- * precision of a share.
+ * rate, packets or bytes an hour. They mean the same on hosts whose policies differ in the value,
+ * so that the smaller holds. A share of a rate leaves its burst's time as it is and makes each
+ * packet's longer: where that is longer than the burst's, it lets nothing through (shares_parts).
  */
 #ifndef PACER_PLAN_SHARES_H
 #define PACER_PLAN_SHARES_H
@@ -17,8 +15,6 @@
 
 /* Of a share's id: what is not of the limit, but of the units of its value. */
 #define SHARES_UNIT_MASK 31u
-
-#define SHARES_WHOLE 1024u /* as many members as a fleet has at most: else each has a packet */
 
 /*
  * What the id of a share has of its fleet, which is a name and a store: packets of one fleet's
