@@ -243,6 +243,33 @@ full_disk()
 	[ -L "$work/link" ] || fail "a link to nothing was replaced"
 }
 
+# within BYTES FILE: writes the sample there, where no file may have more bytes.
+within()
+{
+	in_server prlimit --fsize="$1" timeout -k 1 "$hang_s" "$BUILD/xdp-pacer" sample s0 --pcap "$2"
+}
+
+# So does what is larger than a file may be, wherever in it the limit is: it is gathered in blocks of 4 KiB.
+limited_file()
+{
+	local whole limit
+
+	sampled limited '{of: all, k: 64, packets: 1000, replacement: without, snap: 128}'
+	load limited
+	arrive "10" n=300,len=200
+	mkdir "$work/limited"
+	pacer sample s0 --pcap "$work/limited/was.pcap" >/dev/null
+	whole=$(stat -c %s "$work/limited/was.pcap")
+	[ "$whole" -gt 9000 ] && [ "$whole" -lt 12288 ] || fail "a capture of $whole bytes" || return
+	echo before >"$work/limited/was.pcap"
+	for limit in 1024 4095 4096 6000 8192 $((whole - 1)); do
+		refused 1 "was.pcap: cannot be written: File too large" within "$limit" "$work/limited/was.pcap"
+		equal "$(ls "$work/limited") $(cat "$work/limited/was.pcap")" "was.pcap before" "files within $limit bytes"
+	done
+	within "$whole" "$work/limited/was.pcap" >/dev/null
+	equal "$(stat -c %s "$work/limited/was.pcap")" "$whole" "bytes, all of which may be"
+}
+
 # No tool of ours has loaded it, and it samples all the same.
 attached_by_ip()
 {
@@ -318,6 +345,7 @@ check sample-changes changes
 check sample-rolled-back rolled_back
 check sample-memory memory
 check sample-full-disk full_disk
+check sample-limited-file limited_file
 check sample-attached-by-ip attached_by_ip
 check sample-trial-beside-expired trial_beside_expired
 check sample-under-load under_load

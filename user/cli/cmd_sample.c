@@ -206,10 +206,14 @@ static int make_pcap(const struct shown *s)
 	int fd = memfd_create("pcap", MFD_CLOEXEC), copy = fd < 0 ? -1 : dup(fd), failed = 1;
 	FILE *to = copy < 0 ? NULL : fdopen(copy, "w");
 	pcap_dumper_t *dumper = pcap && to ? pcap_dump_fopen(pcap, to) : NULL;
+	int err = errno;
 
 	if (dumper) {
+		errno = 0;
 		dump_rows(s->sample, dumper);
-		failed = pcap_dump_flush(dumper);
+		/* The last flush may do where one that pcap_dump() led to did not, unsaid. */
+		failed = pcap_dump_flush(dumper) || ferror(pcap_dump_file(dumper));
+		err = errno;
 		pcap_dump_close(dumper);
 	} else if (to) {
 		fclose(to);
@@ -222,7 +226,7 @@ static int make_pcap(const struct shown *s)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	errno = errno ? errno : ENOMEM;
+	errno = err ? err : ENOMEM;
 	return -1;
 }
 
