@@ -4,7 +4,7 @@
  *
  * A field has a name and a value for the JSON, and a format with arguments for the text. If one of
  * them is NULL, the field is left out there. Text is written as it comes. JSON is written at the
- * end, whole or not at all.
+ * end, and only if there was memory for all of it.
  *
  * Between emit_table() and emit_table_end() the text of a field is a cell of a table. Cells are
  * never cut. If the table is wider than the terminal (COLUMNS, or what the terminal says), all rows
