@@ -394,7 +394,7 @@ static void test_stdin_that_cannot_be_kept(void **unused)
 	assert_int_equal(SEVERAL(&changing, "e0", "e1", "add", "-"), EXIT_FAILED);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}),
 			 0);
-	assert_one_line("change: stdin cannot be kept for each interface: No space left on device");
+	assert_one_line("change: stdin cannot be kept for each interface: File too large");
 	fd = open("/dev/null", O_WRONLY); /* from which nothing can be read */
 	dup2(fd, STDIN_FILENO);
 	close(fd);

@@ -148,19 +148,6 @@ static int serve(struct watch *w, const struct options *o)
 
 /* --- as a file ------------------------------------------------------------------------------ */
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0)
-			return errno;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* Under another name, and in the file's place when it is whole; 0, or an errno. */
 static int write_beside(const char *file, const char *text, size_t len)
 {
@@ -172,7 +159,7 @@ static int write_beside(const char *file, const char *text, size_t len)
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		return errno;
-	err = write_all(fd, text, len);
+	err = write_whole(fd, text, len) ? errno : 0;
 	if (!err && (fchmod(fd, FILE_MODE) || fsync(fd)))
 		err = errno;
 	if (close(fd) && !err)

@@ -10,23 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int write_all(int fd, const char *text)
-{
-	size_t len = strlen(text);
-
-	while (len) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno != EINTR)
-			return errno;
-		if (n > 0) {
-			text += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 int new_file_write(struct new_file *file, const char *name, const char *text)
 {
 	struct stat was;
@@ -47,7 +30,7 @@ int new_file_write(struct new_file *file, const char *name, const char *text)
 		file->beside[0] = 0;
 		return errno;
 	}
-	err = write_all(fd, text);
+	err = write_whole(fd, text, strlen(text)) ? errno : 0;
 	if (!err &&
 	    (fchown(fd, was.st_uid, was.st_gid) || fchmod(fd, was.st_mode & 07777) || fsync(fd)))
 		err = errno;

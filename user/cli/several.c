@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/emit.h"
+#include "config/durable.h"
 #include "config/text.h"
 #include "config/units.h"
 #include "live/attached.h"
@@ -194,8 +195,7 @@ static int keep(int from)
 
 	fd = memfd_create("kept", MFD_CLOEXEC);
 	while (fd >= 0 && (n = read(from, buf, sizeof(buf))) > 0)
-		if (write(fd, buf, (size_t)n) != n) {
-			errno = ENOSPC; /* it is memory */
+		if (write_whole(fd, buf, (size_t)n)) {
 			n = -1;
 			break;
 		}

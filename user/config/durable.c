@@ -28,13 +28,21 @@ int durable_name(const char *path)
 	return result;
 }
 
-static int write_whole(int fd, const void *from, size_t bytes)
+int write_whole(int fd, const void *from, size_t bytes)
 {
-	ssize_t written = write(fd, from, bytes);
+	const char *rest = from;
 
-	if (written >= 0 && (size_t)written != bytes)
-		errno = ENOSPC;
-	return written == (ssize_t)bytes ? 0 : -1;
+	while (bytes) {
+		ssize_t n = write(fd, rest, bytes);
+
+		if (n < 0 && errno != EINTR)
+			return -1;
+		if (n > 0) {
+			rest += n;
+			bytes -= (size_t)n;
+		}
+	}
+	return 0;
 }
 
 int durable_make(const char *path, const void *from, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: files that outlast a power failure: their names, too.
+ * Purpose: files that are written whole, and outlast a power failure: their names, too.
  *
  * Error: a file system that has nothing to write for a folder (EINVAL) has written it.
  *
@@ -15,6 +15,9 @@
  * 0; -1: see errno, and nothing is left but, where only the folder fails, the file. */
 __attribute__((warn_unused_result)) int durable_make(const char *path, const void *from,
 						     size_t bytes);
+/* Writes all of it: a write that stops short is gone on with, so that errno says why it stopped.
+ * 0; -1: see errno, and a part may be written. */
+__attribute__((warn_unused_result)) int write_whole(int fd, const void *from, size_t bytes);
 /* Syncs the folder that the path lies in. 0; -1: see errno. */
 int durable_name(const char *path);
 
