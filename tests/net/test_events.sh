@@ -590,7 +590,7 @@ wrong()
 	refused 2 'are for --follow' pacer events s0 --least 5
 	refused 2 'are for --follow' pacer events s0 --quiet 1s
 	refused 2 'least 0 is not a number' pacer events s0 --follow --least 0
-	refused 2 'longer than an interface' pacer events s0123456789012345 --follow
+	refused 1 "^xdp-pacer: s0123456789012345: is longer than an interface's own name" pacer events s0123456789012345 --follow
 	refused 2 'with --replay it wants -c POLICY' pacer events --replay x.pcap
 	refused 2 'that for no interface' pacer events s0 -c "$work/one.yaml"
 	refused 1 'x.pcap' pacer events -c "$work/one.yaml" --replay "$work/x.pcap"

@@ -299,7 +299,8 @@ taken()
 		refused 2 "is not ADDR:PORT" pacer export --listen "$bad"
 	done
 	refused 2 "not both" pacer export --listen 127.0.0.1:1 --textfile x
-	refused 2 "longer than an interface" pacer export averyveryverylongname --textfile -
+	refused 1 "^xdp-pacer: averyveryverylongname: is longer than an interface's own name" \
+		pacer export averyveryverylongname --textfile -
 	ended 0
 }
 

@@ -339,6 +339,35 @@ another_name()
 	in_server ip link property del dev s0 altname alt0
 }
 
+# Of one that is longer than an own name, the beginning is not taken for it: here another interface has that as its name.
+another_name_cut()
+{
+	local long=abcdefghijklmno-uplink cut=abcdefghijklmno says verb
+
+	limit ten 10
+	in_server ip link add "$cut" type veth peer name peer0
+	in_server ip link set "$cut" up
+	in_server ip link property add dev s0 altname "$long"
+	load ten
+	pacer load "$cut" -c "$work/ten.yaml" >/dev/null || return
+	says="$long: is another name of s0: write that"
+	for long in "$long" "$cut-of-none"; do
+		for verb in "top --once" "top --json" "events" "events --follow" "export --textfile -" status stats show upgrade \
+			unload "load -c $work/ten.yaml" "apply -c $work/ten.yaml" "stats s0" \
+			"serve -c $work/ten.yaml --state $work/state"; do
+			# shellcheck disable=SC2086 # words
+			refused 1 "^xdp-pacer: $says$" pacer $verb "$long" || return
+		done
+		says="$cut-of-none: is longer than an interface's own name: see .ip link."
+	done
+	long=abcdefghijklmno-uplink says="$long: is another name of s0: write that"
+	refused 1 "^xdp-pacer: $says$" pacer allow s0 "$long" list || return
+	refused 1 "^xdp-pacer: $says$" pacer estimate "$long" || return
+	equal "$(status .serial)" 1 "serial" || return
+	in_server ip link del "$cut"
+	in_server ip link property del dev s0 altname "$long"
+}
+
 words()
 {
 	limit ten 10
@@ -366,5 +395,6 @@ check load-strangers strangers
 check load-pins pins
 check load-too-much too_much
 check load-another-name another_name
+check load-another-name-cut another_name_cut
 check load-words words
 finish

@@ -53,6 +53,16 @@ char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 	return strcpy(name, net.renamed ? "renamed" : index == 1 ? "lo" : "other");
 }
 
+#define LONG_NAME "other-by-a-name-of-its-own"
+
+bool __wrap_link_of_altname(const char *altname, char own[IF_NAMESIZE]);
+
+bool __wrap_link_of_altname(const char *altname, char own[IF_NAMESIZE])
+{
+	strcpy(own, "other");
+	return !strcmp(altname, LONG_NAME);
+}
+
 struct if_nameindex *if_nameindex(void)
 {
 	static char lo[] = "lo", other[] = "other";
@@ -912,6 +922,11 @@ static void test_not_by_an_altname(void **unused)
 	assert_string_equal(error.text, "lo: is another name of renamed: write that");
 	assert_int_equal(attached_any("lo", &error), -1);
 	net.renamed = false;
+	assert_int_equal(attached_find(LONG_NAME, &a, &error), -1);
+	assert_string_equal(error.text, LONG_NAME ": is another name of other: write that");
+	assert_int_equal(attached_find("other-by-no-name", &a, &error), -1);
+	assert_string_equal(
+	    error.text, "other-by-no-name: is longer than an interface's own name: see `ip link`");
 }
 
 int main(void)

@@ -39,12 +39,24 @@ static struct {
 /* Interfaces are e0, e1, ... */
 static unsigned int number_of(const char *ifname)
 {
-	return *ifname == 'e' ? (unsigned int)atoi(ifname + 1) : MOST * 2;
+	return *ifname == 'e' && strlen(ifname) < IF_NAMESIZE ? (unsigned int)atoi(ifname + 1)
+							      : MOST * 2;
 }
 
 unsigned int if_nametoindex(const char *ifname)
 {
 	return number_of(ifname) < MOST * 2 ? number_of(ifname) + 1 : 0;
+}
+
+#define LONG_NAME "e-with-another-name" /* of e7 */
+
+bool __wrap_link_of_altname(const char *altname, char own[IF_NAMESIZE]);
+
+bool __wrap_link_of_altname(const char *altname, char own[IF_NAMESIZE])
+{
+	assert_true(strlen(altname) >= IF_NAMESIZE);
+	strcpy(own, "e7");
+	return !strcmp(altname, LONG_NAME);
 }
 
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct policy_error *error)
@@ -279,8 +291,13 @@ static void test_too_many(void **unused)
 static void test_names_that_are_wrong(void **unused)
 {
 	(void)unused;
-	assert_int_equal(SEVERAL(&looking, "e0", "e123456789012345"), EXIT_WRONG);
-	assert_one_line("e123456789012345 is longer than an interface's name");
+	assert_int_equal(SEVERAL(&looking, "e0", "n123456789012345"), EXIT_FAILED);
+	assert_one_line(
+	    "n123456789012345: is longer than an interface's own name: see `ip link`\n");
+	assert_int_equal(SEVERAL(&looking, "e0", LONG_NAME), EXIT_FAILED);
+	assert_one_line(LONG_NAME ": is another name of e7: write that\n");
+	assert_int_equal(SEVERAL(&changing, "e0", LONG_NAME, "add"), EXIT_FAILED);
+	assert_one_line(LONG_NAME ": is another name of e7: write that\n");
 	assert_int_equal(SEVERAL(&looking, "e0", "e1", "e0"), EXIT_WRONG);
 	assert_one_line("e0 is named twice");
 	assert_int_equal(SEVERAL(&changing, "e0", "e9", "e8", "add"), EXIT_FAILED);

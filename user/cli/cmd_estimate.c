@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* estimate: what a sample of a sliding window says about a capture or about live traffic. */
 #include <inttypes.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/estimate_show.h"
+#include "live/device.h"
 
 #define ESTIMATE_VERB	"estimate"
 #define SAMPLES_DEFAULT 1024
@@ -108,7 +108,7 @@ static int take_steps(struct estimate_want *w, const char *text)
 /* If a file and an interface have the same name, it is the file. */
 static bool is_interface(const char *name)
 {
-	return strcmp(name, "-") && access(name, F_OK) && if_nametoindex(name);
+	return strcmp(name, "-") && access(name, F_OK) && device_named(name);
 }
 
 static int check_interface(const struct options *o)

@@ -437,22 +437,13 @@ static int show_past(struct attached *a, const struct options *o)
 
 /* --- the verb --------------------------------------------------------------------------------- */
 
-static int check_names(const struct options *o)
-{
-	for (int i = 0; i < o->n_args; i++)
-		if (strlen(o->args[i]) >= IF_NAMESIZE)
-			return misused("events", "%s is longer than an interface's name",
-				       o->args[i]);
-	return EXIT_DONE;
-}
-
 static int run_events(struct options *o)
 {
 	struct episode_settings by;
 	int code = read_settings(o, &by);
 
 	if (!code)
-		code = check_names(o);
+		code = several_fit(o, o->n_args);
 	if (code)
 		return code;
 	if (o->journal && !events_journal())

@@ -12,6 +12,7 @@
 #include "cli/emit.h"
 #include "cli/http.h"
 #include "cli/metrics.h"
+#include "cli/several.h"
 #include "config/durable.h"
 #include "live/host.h"
 #include "live/watch.h"
@@ -234,10 +235,9 @@ static int run_export(struct options *o)
 
 	if (o->listen && o->textfile)
 		return misused("export", "it wants --listen or --textfile, not both");
-	for (int i = 0; i < o->n_args && !all; i++)
-		if (strlen(o->args[i]) >= IF_NAMESIZE)
-			return misused("export", "%s is longer than an interface's name",
-				       o->args[i]);
+	code = several_fit(o, o->n_args);
+	if (code)
+		return code;
 	if (watch_begin(&w, o->args, all ? 0 : (size_t)o->n_args))
 		return gave_up("export", "no memory");
 	code = o->textfile ? write_once(&w, o) : serve(&w, o);

@@ -310,6 +310,9 @@ static int run_top(struct options *o)
 		return misused("top", "it wants one interface");
 	if (o->every_ns && o->every_ns < EVERY_LEAST)
 		return misused("top", "--every is 100ms or more");
+	code = several_fit(o, 1);
+	if (code)
+		return code;
 	if (screen && !terminal_is_used()) {
 		complaint("top: there is no terminal that it could draw on: use --once or --json, "
 			  "or set TERM");

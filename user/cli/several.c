@@ -15,6 +15,7 @@
 #include "config/text.h"
 #include "config/units.h"
 #include "live/attached.h"
+#include "live/device.h"
 
 #define SEVERAL_MAX 256
 #define TOO_MANY    "more than the 256 interfaces that it takes at once: name some of them"
@@ -62,14 +63,24 @@ static int count_names(const struct verb *verb, const struct options *o)
 
 	if (verb->interfaces == INTERFACES_ONLY)
 		return o->n_args;
-	while (n < o->n_args && !word_named(verb, o->args[n]) && if_nametoindex(o->args[n]))
+	while (n < o->n_args && !word_named(verb, o->args[n]) && device_named(o->args[n]))
 		n++;
 	return n;
 }
 
 bool several_all(const struct options *o)
 {
-	return o->n_args && !strcmp(o->args[0], "all") && !if_nametoindex("all");
+	return o->n_args && !strcmp(o->args[0], "all") && !device_named("all");
+}
+
+int several_fit(const struct options *o, int n)
+{
+	struct policy_error error = {0};
+
+	for (int i = 0; i < n; i++)
+		if (strlen(o->args[i]) >= IF_NAMESIZE && device_index(o->args[i], &error) < 0)
+			return complain(NULL, &error);
+	return EXIT_DONE;
 }
 
 static bool is_all(const struct options *o, int n_names)
@@ -83,7 +94,10 @@ static int find_names(const struct verb *verb, const struct options *o, int n_na
 {
 	bool all = is_all(o, n_names);
 	struct policy_error error = {0};
+	int code = several_fit(o, n_names);
 
+	if (code)
+		return code;
 	s->n = 0;
 	s->more = false;
 	if (all) {
@@ -93,13 +107,9 @@ static int find_names(const struct verb *verb, const struct options *o, int n_na
 			return gave_up(verb->name,
 				       "no interface of this network namespace has a pacer");
 	}
-	for (int i = 0; i < n_names && !all; i++) {
-		if (strlen(o->args[i]) >= IF_NAMESIZE)
-			return misused(verb->name, "%s is longer than an interface's name can be",
-				       o->args[i]);
+	for (int i = 0; i < n_names && !all; i++)
 		if (put(s, o->args[i]))
 			return misused(verb->name, "%s is named twice", o->args[i]);
-	}
 	return s->more ? gave_up(verb->name, TOO_MANY) : EXIT_DONE;
 }
 

@@ -12,6 +12,12 @@
 bool several_all(const struct options *o);
 
 /*
+ * 0: the first n arguments are short enough to be interfaces' own names, and are kept whole where
+ * those are. Else the exit code, after it was said whose name it is.
+ */
+int several_fit(const struct options *o, int n);
+
+/*
  * Runs the verb, once for each interface that its arguments begin with. Of several it is one result
  * (emit_many_begin). What changes something is done once for interfaces that share their state, and
  * for none if one of them has no pacer. Returns the exit code, the worst of all.

@@ -18,7 +18,7 @@ struct top_reader {
 	struct top_reading now;
 };
 
-/* 0, or -1 with *error filled: no memory. */
+/* The name is shorter than IF_NAMESIZE. 0, or -1 with *error filled: no memory. */
 int top_read_begin(struct top_reader *reader, const char *ifname, struct policy_error *error);
 /* The next reading, in reader->now. 0, or -1 with *error filled: no memory. */
 int top_read_next(struct top_reader *reader, struct policy_error *error);

@@ -26,16 +26,31 @@ static int not_found(const char *ifname, struct policy_error *error)
 			   strerror(errno));
 }
 
+static int refuse_altname(const char *ifname, const char *own, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%s: is another name of %s: write that", ifname, own);
+}
+
 int device_index(const char *ifname, struct policy_error *error)
 {
 	unsigned int index = if_nametoindex(ifname);
 	char own[IF_NAMESIZE];
 
+	if (strlen(ifname) >= IF_NAMESIZE && link_of_altname(ifname, own))
+		return refuse_altname(ifname, own, error);
+	if (strlen(ifname) >= IF_NAMESIZE)
+		return policy_fail(
+		    error, 0, "%s: is longer than an interface's own name: see `ip link`", ifname);
 	if (!index || !if_indextoname(index, own))
 		return not_found(ifname, error);
-	if (strcmp(own, ifname) != 0)
-		return policy_fail(error, 0, "%s: is another name of %s: write that", ifname, own);
-	return (int)index;
+	return strcmp(own, ifname) != 0 ? refuse_altname(ifname, own, error) : (int)index;
+}
+
+bool device_named(const char *name)
+{
+	char own[IF_NAMESIZE];
+
+	return if_nametoindex(name) || (strlen(name) >= IF_NAMESIZE && link_of_altname(name, own));
 }
 
 int device_is_up(const char *ifname, struct policy_error *error)

@@ -11,9 +11,12 @@
 
 /*
  * Its index, by its own name. Another that it has (an altname, as `ip link property` and udev give)
- * is refused: by that what is kept under names would not be found, and one would count as two.
+ * is refused: by that what is kept under names would not be found, and one would count as two. So
+ * is what is longer than any own name.
  */
 int device_index(const char *ifname, struct policy_error *error);
+/* Has an interface that name, be it its own or another? */
+bool device_named(const char *name);
 /* 0: it is up. */
 int device_is_up(const char *ifname, struct policy_error *error);
 /*

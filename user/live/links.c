@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/links.h"
 
+#include <linux/if.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <stdio.h>
@@ -110,6 +111,24 @@ static bool read_part(const char *buf, ssize_t n, struct links *links)
 	return links->failed;
 }
 
+/* The answer to a dump is in parts. */
+static struct links links_asked(const struct nlmsghdr *ask)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
+	struct links links = {.failed = fd < 0};
+	bool dump = ask->nlmsg_flags & NLM_F_DUMP;
+
+	links.failed |= fd >= 0 && send(fd, ask, ask->nlmsg_len, 0) < 0;
+	while (!links.failed && !read_part(buf, recv(fd, buf, sizeof(buf), 0), &links) && dump)
+		;
+	if (fd >= 0)
+		close(fd);
+	if (links.failed)
+		links.n = 0;
+	return links;
+}
+
 struct links links_read(void)
 {
 	struct {
@@ -118,18 +137,35 @@ struct links links_read(void)
 	} ask = {.header = {.nlmsg_len = sizeof(ask),
 			    .nlmsg_type = RTM_GETLINK,
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	static char buf[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
-	struct links links = {.failed = fd < 0};
 
-	links.failed |= fd >= 0 && send(fd, &ask, sizeof(ask), 0) < 0;
-	while (!links.failed && !read_part(buf, recv(fd, buf, sizeof(buf), 0), &links))
-		;
-	if (fd >= 0)
-		close(fd);
-	if (links.failed)
-		links.n = 0;
-	return links;
+	return links_asked(&ask.header);
+}
+
+bool link_of_altname(const char *altname, char own[IF_NAMESIZE])
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg any;
+		struct rtattr named;
+		char altname[ALTIFNAMSIZ];
+	} ask = {.header = {.nlmsg_len = sizeof(ask),
+			    .nlmsg_type = RTM_GETLINK,
+			    .nlmsg_flags = NLM_F_REQUEST},
+		 .named = {.rta_type = IFLA_ALT_IFNAME}};
+	size_t len = strlen(altname);
+	struct links links;
+	bool is;
+
+	if (len >= sizeof(ask.altname))
+		return false;
+	memcpy(ask.altname, altname, len);
+	ask.named.rta_len = (unsigned short)RTA_LENGTH(len + 1);
+	links = links_asked(&ask.header);
+	is = links.n > 0;
+	if (is)
+		memcpy(own, links.at[0].name, IF_NAMESIZE);
+	free(links.at);
+	return is;
 }
 
 bool link_hands_on(const struct link *l)

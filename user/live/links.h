@@ -30,6 +30,11 @@ struct links {
 
 /* All; none where they cannot be read. */
 struct links links_read(void);
+/*
+ * The own name of the interface that has this other one. For names that if_nametoindex cannot ask
+ * for, of IF_NAMESIZE characters and more. False: there is none, or it cannot be asked for.
+ */
+bool link_of_altname(const char *altname, char own[IF_NAMESIZE]);
 bool link_is_kind(const struct link *l, const char *kind);
 /* Does it only hand on what is below it, as a bridge or a VLAN? */
 bool link_hands_on(const struct link *l);

@@ -39,7 +39,10 @@ struct watch {
 	void *arg;
 };
 
-/* Of these interfaces, of which some may come later; n 0: of all. -1: no memory. */
+/*
+ * Of these interfaces, of which some may come later, by names shorter than IF_NAMESIZE; n 0: of
+ * all. -1: no memory.
+ */
 int watch_begin(struct watch *watch, char *const *ifnames, size_t n);
 void watch_end(struct watch *watch);
 
