@@ -490,6 +490,8 @@ for i in range(20000): print(f'{i} ban Ip 198.{18 + i // 65536}.{i // 256 % 256}
 
 once()
 {
+	local code=0
+
 	settings
 	wide
 	api_up
@@ -499,6 +501,9 @@ once()
 	api_down
 	settings "ca_cert_path: $work/none.pem" "origins: [crowdsec]" # which are for the API, and it is not there
 	refused 1 '^xdp-pacer-crowdsec: http://127.0.0.1:8080/: ' in_server "$bouncer" -c "$work/bouncer.yaml" --once
+	# Whom nobody hears says it to nothing that it opened meanwhile.
+	in_server timeout -k 1 "$hang_s" "$bouncer" -c "$work/bouncer.yaml" --once 2>&- || code=$?
+	equal "$code" 1 "exit code with stderr closed" || return
 	rm -rf "$work/lapi"
 }
 

@@ -321,12 +321,25 @@ static void no_disk(void)
 	BE(stream && fputs(LINE, stream) >= 0 && fflush(stream) && errno == ENOSPC);
 }
 
+/* Of which poll() never says that there is room: such as stderr, begun with `2<FIFO`. */
+static void open_for_reading(void)
+{
+	struct stalled s = a_pipe();
+	FILE *stream = ends_stream(s.reader);
+
+	BE(stream && !ends_hold(ENDS_OF_SERVICE));
+	BE(fputs(LINE, stream) >= 0 && fflush(stream) && errno == EBADF && !ends_came());
+	BE(fclose(stream) == 0 || errno == EBADF);
+	BE(fcntl(s.reader, F_GETFD) < 0);
+}
+
 static void test_writes(void **unused)
 {
 	(void)unused;
 	assert_int_equal(ended(writes_at_the_end), 0);
 	assert_int_equal(ended(a_reader_that_goes), 0);
 	assert_int_equal(ended(no_disk), 0);
+	assert_int_equal(ended(open_for_reading), 0);
 }
 
 int main(void)

@@ -7,7 +7,6 @@
  * that was not whole it asks for all there is, since the API counts what it has sent as received.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -253,6 +252,8 @@ int main(int argc, char **argv)
 	bool check = false, once = false;
 	int option, code;
 
+	if (!descriptors_open_standard())
+		return EXIT_FAILED;
 	descriptors_raise();
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	while ((option = getopt_long(argc, argv, "c:hV", options, NULL)) >= 0) {

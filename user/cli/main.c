@@ -170,17 +170,10 @@ static int begin(int argc, char **argv)
 	return run(argc - 1, argv + 1);
 }
 
-/* If stdin, stdout or stderr is closed, the next file opened would take its number. */
-static void open_standard(void)
-{
-	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
-			exit(EXIT_FAILED);
-}
-
 int main(int argc, char **argv)
 {
-	open_standard();
+	if (!descriptors_open_standard())
+		return EXIT_FAILED;
 	descriptors_raise();
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	/* Or no child could be waited for, if who begins this ignores it. */

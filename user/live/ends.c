@@ -95,9 +95,15 @@ bool ends_wait(uint64_t ns)
 
 struct outlet {
 	bool used;
+	bool refuses; /* each write, as it is open for reading alone: there is never room */
 	int fd;
 	int own; /* the same pipe or terminal, of which a write does not block; or fd */
 };
+
+static bool is_for_reading(int fd)
+{
+	return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
 
 /*
  * That fd itself does not block would be so for all who have it, such as the shell. A pipe of
@@ -121,7 +127,7 @@ static bool has_room(const struct outlet *o)
 {
 	struct pollfd at[] = {{o->fd, POLLOUT, 0}, {held.fd, POLLIN, 0}};
 
-	while (!at[0].revents) {
+	while (!o->refuses && !at[0].revents) {
 		if (at[1].revents)
 			return false;
 		(void)poll(at, 2, -1);
@@ -187,7 +193,10 @@ FILE *ends_stream(int fd)
 		return NULL;
 	stream =
 	    fopencookie(o, "w", (cookie_io_functions_t){.write = write_all, .close = close_both});
-	if (stream)
-		*o = (struct outlet){true, fd, open_own(fd)};
+	if (stream) {
+		bool refuses = is_for_reading(fd);
+
+		*o = (struct outlet){true, refuses, fd, refuses ? fd : open_own(fd)};
+	}
 	return stream;
 }
