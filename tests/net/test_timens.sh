@@ -83,6 +83,16 @@ keys_shared()
 		"keys of two, each for one use"
 }
 
+# Where nothing says whose clocks these are it does nothing, and says what is wanted.
+without_proc()
+{
+	limit ten 10
+	load ten
+	# shellcheck disable=SC2016 # the inner shell's
+	refused 1 'the time namespace cannot be told: .*: mount /proc$' in_server unshare --time --monotonic 50000 --mount \
+		--fork sh -c 'mount -t tmpfs none /proc && exec "$@"' - "$BUILD/xdp-pacer" status s0
+}
+
 net_up
 # both NAME CHECK: ahead, and as far back as the kernel takes it: no time by such a clock is still to come.
 both()
@@ -98,4 +108,5 @@ both bans bans
 both waits waits
 both saves saves
 both keys keys_shared
+check timens-without-proc without_proc
 finish

@@ -25,7 +25,8 @@
 static struct {
 	uint64_t own, children; /* the inodes of its namespaces */
 	int unseen;		/* errno of looking at them */
-	const char *offsets;	/* NULL: they cannot be read */
+	bool no_proc;
+	const char *offsets; /* NULL: they cannot be read */
 	bool opened;
 	struct timespec mono, boot, until;
 	int interrupted; /* so many waits */
@@ -41,6 +42,10 @@ int __wrap_stat(const char *path, struct stat *st)
 {
 	bool own = !strcmp(path, "/proc/self/ns/time");
 
+	if (!strcmp(path, "/proc/self/ns/mnt")) {
+		errno = ENOENT;
+		return on.no_proc ? -1 : 0;
+	}
 	assert_true(own || !strcmp(path, "/proc/self/ns/time_for_children"));
 	errno = on.unseen;
 	*st = (struct stat){.st_ino = own ? on.own : on.children};
@@ -125,24 +130,33 @@ static void test_whose_clocks(void **unused)
 		const char *offsets;
 		int64_t ahead_ns;
 		const char *error;
+		bool no_proc;
 	} rows[] = {
-	    {0, 0, ENOENT, NULL, 0, NULL}, /* a kernel without them */
-	    {FIRST, FIRST, 0, NULL, 0, NULL},
-	    {7, 7, 0, there, 3 * S, NULL},
+	    {0, 0, ENOENT, NULL, 0, NULL, false}, /* a kernel without them */
+	    {0, 0, ENOENT, there, 0,
+	     "the time namespace cannot be told: /proc/self/ns: No such file or directory: mount "
+	     "/proc",
+	     true},
+	    {FIRST, FIRST, 0, NULL, 0, NULL, false},
+	    {7, 7, 0, there, 3 * S, NULL, false},
 	    {0, 0, EACCES, there, 0,
-	     "the time namespace cannot be told: /proc/self/ns: Permission denied"},
+	     "the time namespace cannot be told: /proc/self/ns: Permission denied", false},
 	    {FIRST, 7, 0, there, 0,
 	     "children would be in another time namespace, of other clocks: begin it by `unshare "
-	     "--time --fork`"},
+	     "--time --fork`",
+	     false},
 	    {7, 8, 0, there, 0,
 	     "children would be in another time namespace, of other clocks: begin it by `unshare "
-	     "--time --fork`"},
+	     "--time --fork`",
+	     false},
 	    {7, 7, 0, NULL, 0,
 	     "/proc/self/timens_offsets: Permission denied: how far the clocks of this time "
-	     "namespace are ahead is not known"},
+	     "namespace are ahead is not known",
+	     false},
 	    {7, 7, 0, "what", 0,
 	     "/proc/self/timens_offsets: it does not say how far the clocks of this time namespace "
-	     "are ahead"},
+	     "are ahead",
+	     false},
 	};
 
 	(void)unused;
@@ -154,6 +168,7 @@ static void test_whose_clocks(void **unused)
 		on.own = rows[i].own;
 		on.children = rows[i].children;
 		on.unseen = rows[i].unseen;
+		on.no_proc = rows[i].no_proc;
 		on.offsets = rows[i].offsets;
 		assert_int_equal(timens_read(&ahead, &error), rows[i].error ? -1 : 0);
 		assert_string_equal(error.text, rows[i].error ? rows[i].error : "");

@@ -55,6 +55,12 @@ static int read_offsets(struct timens *ahead, struct policy_error *error)
 	return 0;
 }
 
+static int cannot_tell(struct policy_error *error)
+{
+	return policy_fail(error, 0, "the time namespace cannot be told: /proc/self/ns: %s%s",
+			   strerror(errno), errno == ENOENT ? ": mount /proc" : "");
+}
+
 /* The file is about the namespace that children get. */
 int timens_read(struct timens *ahead, struct policy_error *error)
 {
@@ -62,11 +68,8 @@ int timens_read(struct timens *ahead, struct policy_error *error)
 
 	*ahead = (struct timens){0, 0};
 	if (stat("/proc/self/ns/time", &own) || stat("/proc/self/ns/time_for_children", &children))
-		return errno == ENOENT
-			   ? 0
-			   : policy_fail(error, 0,
-					 "the time namespace cannot be told: /proc/self/ns: %s",
-					 strerror(errno));
+		/* Every kernel has those of mounts: where they are missing, too, it is /proc. */
+		return errno == ENOENT && !stat("/proc/self/ns/mnt", &own) ? 0 : cannot_tell(error);
 	if (own.st_ino != children.st_ino)
 		return policy_fail(error, 0,
 				   "children would be in another time namespace, of other clocks: "

@@ -18,7 +18,8 @@ struct timens {
 
 /*
  * Of this process and of the children that it will have: 0 where the kernel has no such namespaces.
- * -1 with *error filled where it cannot be told, or where the children's would be others.
+ * -1 with *error filled where it cannot be told, as without /proc, or where the children's would be
+ * others.
  */
 int timens_read(struct timens *ahead, struct policy_error *error);
 /* What /proc/PID/timens_offsets says. -1: it is not that. */
