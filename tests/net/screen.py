@@ -17,7 +17,9 @@ The terminal is emulated by pyte. A step is a line:
     fits                no line that was ever printed was wrapped or scrolled away
     svg FILE            draw it
     exit CODE           it ends so; -SIGNAL by a signal
-    modes               the terminal has its modes back, and the cursor shows
+    still               until nothing has been printed for a second
+    keys                the terminal has its modes back
+    modes               and the cursor shows, too
 
 A step that does not come true while the picture changes, nor in a minute after that, ends it with exit
 code 1 and the picture. The command is ended with it.
@@ -154,9 +156,16 @@ class Terminal:
         if self.code != int(code):
             raise Failed(f"exit {code}: it is {self.code}")
 
-    def modes_are_back(self, _):
+    def still(self, _):
+        while self.read(1):
+            pass
+
+    def keys(self, _):
         if termios.tcgetattr(self.slave)[:4] != self.before[:4]:
             raise Failed("modes: the terminal is not as it was")
+
+    def modes(self, _):
+        self.keys(_)
         if self.screen.cursor.hidden:
             raise Failed("modes: the cursor is hidden")
 
@@ -215,12 +224,13 @@ def svg_of(screen, w=8.4, h=18):
 
 def main():
     terminal = Terminal(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
-    steps = {"wait", "gone", "type", "resize", "size", "signal", "run", "picture", "fits", "svg", "exit", "modes"}
+    steps = {"wait", "gone", "type", "resize", "size", "signal", "run", "picture", "fits", "svg", "exit", "modes",
+             "still", "keys"}
     try:
         for line in sys.stdin.read().splitlines():
             word, _, rest = line.strip().partition(" ")
             if word in steps:
-                getattr(terminal, "modes_are_back" if word == "modes" else word)(rest)
+                getattr(terminal, word)(rest)
             elif word:
                 raise Failed(f"there is no step {word}")
     except Failed as failure:

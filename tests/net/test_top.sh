@@ -342,6 +342,14 @@ ends_by_signals()
 		exit -2
 		modes
 	END
+	on_screen 24 80 top s0 --every 100ms <<-'END' || return # ctrl-S: no picture comes any more
+		wait ^udp
+		type \x13s
+		still
+		signal TERM
+		exit -15
+		keys
+	END
 	shell_on_screen 24 80 "trap '' HUP; exec '$BUILD/xdp-pacer' top s0" <<-'END' # as nohup does
 		wait ^udp
 		signal HUP

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The terminal of what goes on until it is ended: what ends it, whatever else is ready. A process
- * of its own has the terminal, and an alarm ends it if it hangs.
+ * of its own has the terminal, and an alarm ends both if it hangs.
  */
+#include <errno.h>
 #include <pty.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 #include <utmp.h>
 
@@ -67,18 +71,108 @@ static int told_to_end(void)
 	return 3;
 }
 
+/* As curses writes, to a terminal of which somebody typed ctrl-S. */
+static void write_as_curses(const char *text)
+{
+	ssize_t n;
+
+	do
+		n = write(STDOUT_FILENO, text, strlen(text));
+	while (n < 0 && errno == EINTR);
+}
+
+/* Whenever it comes, be it in the write or not. */
+static void end_from_now_on(int number)
+{
+	pid_t drawing = getpid();
+
+	if (fork())
+		return;
+	while (getppid() == drawing && !kill(drawing, number))
+		usleep(1000);
+	_exit(0);
+}
+
+static int stopped(void)
+{
+	if (terminal_begin(true) || tcflow(STDOUT_FILENO, TCOOFF))
+		return 1;
+	end_from_now_on(SIGTERM);
+	terminal_draws();
+	write_as_curses("a picture");
+	terminal_drawn();
+	if (terminal_wait(LONG) != TERMINAL_ENDED)
+		return 2;
+	terminal_draws_last();
+	write_as_curses("a picture");
+	terminal_drawn();
+	terminal_end();
+	return 3;
+}
+
+/* Nobody ends it but a key: it does not wait for long for what is drawn last, nor for its modes. */
+static int stopped_at_last(void)
+{
+	struct termios was, is;
+
+	if (tcgetattr(STDIN_FILENO, &was) || terminal_begin(true))
+		return 1;
+	is = was;
+	is.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	if (tcsetattr(STDIN_FILENO, TCSANOW, &is) || tcflow(STDOUT_FILENO, TCOOFF))
+		return 2;
+	terminal_draws_last();
+	write_as_curses("a picture");
+	terminal_drawn();
+	terminal_end();
+	return tcgetattr(STDIN_FILENO, &is) || is.c_lflag != was.c_lflag ? 3 : 0;
+}
+
+/* What is drawn last is drawn, though an end came before or within a picture, which is cut off. */
+static int drawn_at_last(void)
+{
+	char text[32] = "";
+
+	if (terminal_begin(true))
+		return 1;
+	terminal_draws();
+	write_as_curses("first,");
+	raise(SIGTERM);
+	write_as_curses("more");
+	terminal_drawn();
+	if (terminal_wait(0) != TERMINAL_ENDED)
+		return 5;
+	raise(SIGINT);
+	terminal_draws_last();
+	write_as_curses("last");
+	terminal_drawn();
+	for (size_t len = 0; !strstr(text, "last");) { /* it comes in parts */
+		ssize_t n = read(master, text + len, sizeof(text) - 1 - len);
+
+		if (n <= 0)
+			return 2;
+		len += (size_t)n;
+	}
+	if (strcmp(text, "first,last") != 0)
+		return 4;
+	terminal_end();
+	return 3;
+}
+
 static int ended(int (*is)(void))
 {
 	int slave, status;
 	pid_t child = fork();
 
 	if (!child) {
-		alarm(HANGS_S);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (openpty(&master, &slave, NULL, NULL, NULL) || setsid() < 0 || login_tty(slave))
 			_exit(9);
 		_exit(is());
 	}
+	alarm(HANGS_S);
 	assert_int_equal(waitpid(child, &status, 0), child);
+	alarm(0);
 	return status;
 }
 
@@ -96,11 +190,26 @@ static void test_what_ends_it(void **unused)
 	assert_int_equal(ended(told_to_end), SIGTERM);
 }
 
+/* Of two that have come the process ends by one. */
+static bool is_an_end(int status)
+{
+	return status == SIGTERM || status == SIGINT;
+}
+
+static void test_who_does_not_read(void **unused)
+{
+	(void)unused;
+	assert_int_equal(ended(stopped), SIGTERM);
+	assert_int_equal(ended(stopped_at_last), 0);
+	assert_true(is_an_end(ended(drawn_at_last)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_what_comes),
 	    cmocka_unit_test(test_what_ends_it),
+	    cmocka_unit_test(test_who_does_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/terminal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,24 +17,37 @@
 
 #define NS_PER_S 1000000000ull
 
-/* Those that end it have the same handler, which is not called: curses takes them where there is
- * none. */
+#define LAST_S 2 /* for what is drawn last, for which a moment is enough */
+
+/* Of those that end it the handler is called while something is drawn. */
 static const int signals[] = {SIGWINCH, SIGCONT, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 #define RESIZING 2 /* so many of them let it go on */
 
 static struct {
-	bool begun, keys;
+	bool begun, keys, modes; /* modes: `was` is known */
 	struct termios was;
+	int out, nowhere; /* stdout, and what is in its place once it is given up */
+	sigset_t ends;	  /* of those signals, without what is ignored */
 	sigset_t waiting; /* the mask while it waits */
 	struct sigaction action[sizeof(signals) / sizeof(*signals)];
 } now;
 
-static volatile sig_atomic_t resized;
+static volatile sig_atomic_t resized, given_up; /* given_up: by that signal */
 
 static void note(int number)
 {
 	(void)number;
 	resized = 1;
+}
+
+/* The write that waits is interrupted, and no other waits: there is no moment between the two. */
+static void give_up(int number)
+{
+	int err = errno;
+
+	given_up = number;
+	dup2(now.nowhere, STDOUT_FILENO);
+	errno = err;
 }
 
 /* --- what it is ----------------------------------------------------------------------------- */
@@ -84,25 +99,39 @@ static void set_keys(void)
 	tcsetattr(STDIN_FILENO, TCSANOW, &keys);
 }
 
+static void close_both(void)
+{
+	int err = errno;
+
+	close(now.nowhere);
+	close(now.out);
+	errno = err;
+}
+
 int terminal_begin(bool keys_set)
 {
-	struct sigaction action = {.sa_handler = note};
+	struct sigaction noted = {.sa_handler = note}, ending = {.sa_handler = give_up};
 	sigset_t blocked;
 
-	if (ends_hold(ENDS_OF_COMMAND))
+	now.nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	now.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (now.nowhere < 0 || now.out < 0 || ends_hold(ENDS_OF_COMMAND)) {
+		close_both();
 		return -1;
+	}
 	sigemptyset(&blocked);
+	sigemptyset(&now.ends);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
 		sigaction(signals[i], NULL, &now.action[i]);
 		if (now.action[i].sa_handler == SIG_IGN)
 			continue; /* nohup */
-		if (i < RESIZING)
-			sigaddset(&blocked, signals[i]);
-		sigaction(signals[i], &action, NULL);
+		sigaddset(i < RESIZING ? &blocked : &now.ends, signals[i]);
+		sigaction(signals[i], i < RESIZING ? &noted : &ending, NULL);
 	}
 	sigprocmask(SIG_BLOCK, &blocked, &now.waiting);
 	now.begun = true;
-	now.keys = !keys_set && !tcgetattr(STDIN_FILENO, &now.was);
+	now.modes = !tcgetattr(STDIN_FILENO, &now.was);
+	now.keys = now.modes && !keys_set;
 	if (now.keys)
 		set_keys();
 	return 0;
@@ -113,12 +142,41 @@ void terminal_end(void)
 	if (!now.begun)
 		return;
 	now.begun = false;
-	if (now.keys)
+	alarm(0);
+	if (now.modes)
 		tcsetattr(STDIN_FILENO, TCSANOW, &now.was);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &now.action[i], NULL);
 	sigprocmask(SIG_SETMASK, &now.waiting, NULL);
+	close_both();
 	ends_release();
+}
+
+void terminal_draws(void)
+{
+	sigprocmask(SIG_UNBLOCK, &now.ends, NULL);
+}
+
+void terminal_draws_last(void)
+{
+	struct sigaction action = {.sa_handler = give_up};
+	sigset_t late;
+
+	dup2(now.out, STDOUT_FILENO);
+	sigemptyset(&late);
+	sigaddset(&late, SIGALRM);
+	sigaction(SIGALRM, &action, NULL);
+	sigprocmask(SIG_UNBLOCK, &late, NULL);
+	alarm(LAST_S);
+}
+
+/* An end that its handler took comes again, for those who wait for it. */
+void terminal_drawn(void)
+{
+	sigprocmask(SIG_BLOCK, &now.ends, NULL);
+	if (given_up && given_up != SIGALRM)
+		raise(given_up);
+	given_up = 0;
 }
 
 static struct timespec left_until(uint64_t until_ns)

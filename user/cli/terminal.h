@@ -4,7 +4,8 @@
  * one, and the signals that end or resize it.
  *
  * Concurrency: one thread; one terminal. Signals that resize it are blocked but while terminal_wait
- * waits, and those that end it until terminal_end, so none is missed. Memory: a descriptor.
+ * waits, and those that end it until terminal_end but while something is drawn, so none is missed.
+ * Memory: three descriptors.
  */
 #ifndef PACER_TERMINAL_H
 #define PACER_TERMINAL_H
@@ -32,12 +33,21 @@ struct terminal_size terminal_size(void);
 
 /*
  * Of a terminal that is used: from now on its keys come one by one and are not shown, and signals
- * end terminal_wait. keys_set: somebody else has seen to the keys. 0; -1: see errno, and it is as
- * it was.
+ * end terminal_wait. keys_set: somebody else sees to the keys until terminal_end. 0; -1: see errno,
+ * and it is as it was.
  */
 int terminal_begin(bool keys_set);
 /* As it was before. If it was a signal that ended it, the process ends by it here. */
 void terminal_end(void);
+/*
+ * Between these somebody draws on stdout by writes that wait for room, and may be stopped (ctrl-S)
+ * or not read: once an end comes, what is not written by then goes nowhere, as does all that is
+ * drawn after it. terminal_wait says that it has come. What is drawn last is written whether or not
+ * one has come, and goes nowhere where it takes longer than LAST_S seconds.
+ */
+void terminal_draws(void);
+void terminal_draws_last(void);
+void terminal_drawn(void);
 /* Waits for the first of these, until host_now_ns is until_ns. Without terminal_begin, for that. */
 enum terminal_event terminal_wait(uint64_t until_ns);
 /* The next key; -1: there is none. */

@@ -109,7 +109,9 @@ static void draw(struct screen *s)
 		}
 	}
 	attrset(A_NORMAL);
+	terminal_draws();
 	refresh();
+	terminal_drawn();
 }
 
 /* No more than is drawn: curses breaks down at a terminal of more than 32767. */
@@ -350,22 +352,8 @@ static bool begin_curses(void)
 	begun = newterm(NULL, stdout, stdin);
 	unsetenv("LINES");
 	unsetenv("COLUMNS");
-	return begun;
-}
-
-static int begin(struct screen *s)
-{
-	s->cell = calloc((size_t)TOP_ROWS_MAX * TOP_COLUMNS_MAX, sizeof(*s->cell));
-	if (!s->cell)
-		return gave_up("top", "no memory");
-	if (terminal_begin(true))
-		return gave_up("top", strerror(errno));
-	if (!begin_curses()) {
-		terminal_end();
-		complaint("top: nothing is known of the terminal %s: set TERM, or use --once",
-			  getenv("TERM"));
-		return EXIT_FAILED;
-	}
+	if (!begun)
+		return false;
 	set_escdelay(ESCAPE_MS);
 	cbreak();
 	noecho();
@@ -373,6 +361,27 @@ static int begin(struct screen *s)
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
 	curs_set(0);
+	return true;
+}
+
+static int begin(struct screen *s)
+{
+	bool begun;
+
+	s->cell = calloc((size_t)TOP_ROWS_MAX * TOP_COLUMNS_MAX, sizeof(*s->cell));
+	if (!s->cell)
+		return gave_up("top", "no memory");
+	if (terminal_begin(true))
+		return gave_up("top", strerror(errno));
+	terminal_draws();
+	begun = begin_curses();
+	terminal_drawn();
+	if (!begun) {
+		terminal_end();
+		complaint("top: nothing is known of the terminal %s: set TERM, or use --once",
+			  getenv("TERM"));
+		return EXIT_FAILED;
+	}
 	set_styles(s);
 	return EXIT_DONE;
 }
@@ -391,7 +400,9 @@ int top_screen(struct top_reader *reader, struct top_view *view, struct top_hand
 
 	if (!code) {
 		failed = watch(&s, &error);
+		terminal_draws_last();
 		endwin();
+		terminal_drawn();
 		terminal_end();
 		code = failed ? complain(NULL, &error) : EXIT_DONE;
 	}
