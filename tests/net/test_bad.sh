@@ -209,7 +209,7 @@ no_pacer_there()
 	bad 1 's0: has no pacer' allow s0 list
 	bad 1 's0: has no pacer' allow s0 add 10.0.0.1
 	bad 1 'nix: there is no such interface' load nix -c "$work/good.yaml"
-	bad 1 'a-name-that-is-too-long: there is no such' load a-name-that-is-too-long -c "$work/good.yaml"
+	bad 1 "a-name-that-is-too-long: is longer than an interface's own name" load a-name-that-is-too-long -c "$work/good.yaml"
 	in_server ip link set s0 down
 	bad 1 's0: the interface is down: .ip link set s0 up' load s0 -c "$work/good.yaml"
 	in_server ip link set s0 up
