@@ -39,7 +39,7 @@
 
 static const struct world_scenario sound[] = {
     {.name = "two members", TWO, .states_min = 400000},
-    {.name = "a longer memory", TWO, .memory = 5, .states_min = 1000000},
+    {.name = "a longer memory", TWO, .memory = 4, .states_min = 1000000},
     {.name = "clocks alike, reads wait",
      TWO,
      .rate = {4, 4},
@@ -72,6 +72,7 @@ static const struct world_scenario sound[] = {
 };
 
 static const struct world_scenario larger[] = {
+    {.name = "a memory longer still", TWO, .memory = 5, .states_min = 1000000},
     {.name = "a request is lost", TWO, .lost = 1, .states_min = 500000},
     {.name = "a request is late", TWO, .lost = 1, .late = 1, .states_min = 500000},
     {.name = "a request is done twice", TWO, .doubled = 1, .states_min = 1000000},
