@@ -238,7 +238,10 @@ static int filter(struct keys_run *run)
 	return EXIT_DONE;
 }
 
-/* A signal ends it between two answers, after the state has been synced to the disk. */
+/*
+ * A signal ends it between two answers, or where nobody reads the last, after the state has been
+ * synced to the disk. What was counted for an answer that nobody read stays counted.
+ */
 static int hand_out(const struct options *o, const struct keys_list *list,
 		    const struct keys_limits *limits)
 {

@@ -9,7 +9,7 @@
  * Error: no key is handed out more than `max` times in any (t - window, t]. It answers that there
  * is none only if all uses of all keys lie within max_window and fewer than `threshold` are free in
  * all. The threshold of one key is threshold / keys. If the two are not given, they are as fine as
- * 240 buckets for each key allow, which is exact up to a max of 120. If a process is killed after
+ * 240 buckets for each key allow, which is exact up to a max of 120. If a process is ended after
  * it counted a use and before it answered, that use is lost.
  *
  * Clock: it is passed in and counts from the start of the machine, sleep included (CLOCK_BOOTTIME),
