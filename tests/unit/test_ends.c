@@ -178,6 +178,19 @@ static struct stalled a_terminal(void)
 	return s;
 }
 
+/* Of which poll() says that there is room, though it is too little for all of a write. */
+static struct stalled an_unread_terminal(void)
+{
+	struct stalled s = {.terminal = true};
+	struct termios raw;
+
+	assert_int_equal(openpty(&s.reader, &s.writer, NULL, NULL, NULL), 0);
+	assert_int_equal(tcgetattr(s.writer, &raw), 0);
+	cfmakeraw(&raw); /* a line's end would want two places, of which one may be left for good */
+	assert_int_equal(tcsetattr(s.writer, TCSANOW, &raw), 0);
+	return s;
+}
+
 /* A pipe that cannot be opened by its name, as it is somebody else's. */
 static struct stalled anothers_pipe(void)
 {
@@ -239,6 +252,7 @@ static void test_nobody_reads(void **unused)
 	ends_while_nobody_reads(a_pipe(), false);
 	ends_while_nobody_reads(a_socket(), false);
 	ends_while_nobody_reads(a_terminal(), false);
+	ends_while_nobody_reads(an_unread_terminal(), false);
 	ends_while_nobody_reads(anothers_pipe(), true);
 }
 
