@@ -201,7 +201,7 @@ static void ask(struct host *h)
 		fleet_heavy(&h->heavy, &h->share, h->m.id, &seen, 1, now);
 	else if (fleet_demand_is_due(&h->demand, h->m.session ? n_hosts : 0, now))
 		h->share.want[0] =
-		    fleet_demand(&h->demand, h->share.want[0], h->came, WINDOW_NS, LIMIT, now);
+		    fleet_demand(&h->demand, h->share.want[0], h->came, WINDOW_NS, LIMIT, 1, now);
 }
 
 static void send_on(struct host *h, const struct fleet_request *r)

@@ -16,7 +16,7 @@
 static uint64_t second(struct fleet_demand *d, uint64_t asked, uint64_t come, uint64_t *now)
 {
 	*now += S;
-	return fleet_demand(d, asked, d->counted + come, 2 * S, LIMIT, *now);
+	return fleet_demand(d, asked, d->counted + come, 2 * S, LIMIT, 1, *now);
 }
 
 static void test_a_quarter_more_than_came(void **unused)
@@ -57,11 +57,11 @@ static void test_all_of_it_is_asked_for(void **unused)
 	struct fleet_demand d = {0};
 
 	(void)unused;
-	assert_int_equal(fleet_ask(&d, 0, 750, LIMIT), 938);
-	assert_int_equal(fleet_ask(&d, 938, 770, LIMIT), 938);
-	assert_int_equal(fleet_ask(&d, 938, 800, LIMIT), LIMIT);
-	assert_int_equal(fleet_ask(&d, LIMIT, 750, LIMIT), LIMIT);
-	assert_int_equal(fleet_ask(&d, LIMIT, 600, LIMIT), 751);
+	assert_int_equal(fleet_ask(&d, 0, 750, LIMIT, 1), 938);
+	assert_int_equal(fleet_ask(&d, 938, 770, LIMIT, 1), 938);
+	assert_int_equal(fleet_ask(&d, 938, 800, LIMIT, 1), LIMIT);
+	assert_int_equal(fleet_ask(&d, LIMIT, 750, LIMIT, 1), LIMIT);
+	assert_int_equal(fleet_ask(&d, LIMIT, 600, LIMIT, 1), 751);
 }
 
 /* What it asked for goes to those who have use for it, and it asks again as soon as something
@@ -69,22 +69,26 @@ static void test_all_of_it_is_asked_for(void **unused)
  */
 static void test_of_few_units_nobody_keeps_one_for_nothing(void **unused)
 {
-	struct fleet_demand d = {.few = true};
-	uint64_t now = 100 * S, asked = 3;
+	struct fleet_demand d = {0};
+	uint64_t now = 100 * S, asked = 3, counted = 0;
 
 	(void)unused;
 	for (int i = 0; i < 4; i++) {
 		now += S;
-		asked = fleet_demand(&d, asked, 0, S, 3, now);
+		asked = fleet_demand(&d, asked, counted, S, 3, 4, now);
 	}
 	assert_int_equal(asked, 0);
 	now += S;
-	asked = fleet_demand(&d, asked, 1, S, 3, now);
+	asked = fleet_demand(&d, asked, ++counted, S, 3, 4, now);
 	assert_int_equal(asked, 2);
-	d.few = false; /* there is one for each again */
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) { /* less than a unit comes, and has use for one */
+		now += 10 * S;
+		asked = fleet_demand(&d, asked, ++counted, S, 3, 4, now);
+	}
+	assert_int_equal(asked, 1);
+	for (int i = 0; i < 4; i++) { /* there is one for each again */
 		now += S;
-		asked = fleet_demand(&d, asked, 1, S, 4, now);
+		asked = fleet_demand(&d, asked, counted, S, 4, 4, now);
 	}
 	assert_int_equal(asked, 1);
 }
@@ -94,7 +98,7 @@ static void test_a_look_within_the_second_changes_nothing(void **unused)
 	struct fleet_demand d = {.want = 7, .at_ns = 100 * S, .counted = 3}, before = d;
 
 	(void)unused;
-	assert_int_equal(fleet_demand(&d, 7, 5000, S, LIMIT, 101 * S - 1), 7);
+	assert_int_equal(fleet_demand(&d, 7, 5000, S, LIMIT, 1, 101 * S - 1), 7);
 	assert_memory_equal(&d, &before, sizeof(d));
 }
 

@@ -354,10 +354,8 @@ static void ask_for_all(const struct agent *g, size_t i, struct fleet_demand *d)
 
 	if (!fleet_demand_is_due(d, g->talk.members, at_ns) || count(g, &g->of.limit[i], &counted))
 		return;
-	/* What comes may be less than a unit, and wants one. */
-	d->few = s->params.limit < g->talk.members && counted == d->counted;
 	s->want[0] = fleet_demand(d, s->want[0], counted, shares_span_ns(&g->of.limit[i].limiter),
-				  s->params.limit, at_ns);
+				  s->params.limit, g->talk.members, at_ns);
 }
 
 /*

@@ -19,15 +19,15 @@
 struct fleet_demand {
 	uint64_t counted, at_ns; /* when it was looked at last; 0: never */
 	uint64_t want;
-	bool few; /* the limit has fewer units than members, as the caller says */
 };
 
 /*
  * What to ask for, from what was asked for so far, at most `limit`. counted: units that came ever;
- * span_ns: the time in which the limit's units count. It changes once a second at most.
+ * span_ns: the time in which the limit's units count; members: how many have the limit. It changes
+ * once a second at most.
  */
 uint64_t fleet_demand(struct fleet_demand *d, uint64_t asked, uint64_t counted, uint64_t span_ns,
-		      uint64_t limit, uint64_t now_ns);
+		      uint64_t limit, uint32_t members, uint64_t now_ns);
 /* When it is to be looked at: a second after the last look, and one more for each 64 members. */
 bool fleet_demand_is_due(const struct fleet_demand *d, uint32_t members, uint64_t now_ns);
 
@@ -35,6 +35,7 @@ bool fleet_demand_is_due(const struct fleet_demand *d, uint32_t members, uint64_
  * The same of what came within the units' time, as somebody else counted it. Of a demand that is
  * new (all 0) it is asked for at once.
  */
-uint64_t fleet_ask(struct fleet_demand *d, uint64_t asked, uint64_t units, uint64_t limit);
+uint64_t fleet_ask(struct fleet_demand *d, uint64_t asked, uint64_t units, uint64_t limit,
+		   uint32_t members);
 
 #endif

@@ -93,9 +93,8 @@ void fleet_heavy(struct fleet_heavy *h, struct fleet_share *s, uint64_t member,
 	for (uint32_t i = 1; i < FLEET_LANES_MAX; i++) {
 		if (!s->want_key[i][0])
 			continue;
-		h->demand[i].few = limit < members;
-		h->asked[i] =
-		    fleet_ask(&h->demand[i], h->asked[i], seen_of(seen, n, s->want_key[i]), limit);
+		h->asked[i] = fleet_ask(&h->demand[i], h->asked[i],
+					seen_of(seen, n, s->want_key[i]), limit, members);
 		s->want[i] = h->asked[i] > least ? h->asked[i] : least;
 		if (h->asked[i] <= equal && !others_need(s, member, s->want_key[i], equal))
 			end(h, s, i);
