@@ -20,11 +20,13 @@
 static char path[] = "/tmp/xdp-pacer-test.XXXXXX", warned[512];
 static unsigned int ends;
 
-/* A packet's state, which this program has none of. */
+static unsigned int ahead[2]; /* frames that each of two replays was told of beforehand */
+
+/* A packet's state, which this program has none of: a replay is where it counts. */
 void replay_ahead(struct replay *r, const struct replay_frame *frame)
 {
-	(void)r;
 	(void)frame;
+	++*(unsigned int *)r;
 }
 
 static void at_progress(const struct capture *c)
@@ -49,7 +51,7 @@ static const struct capture_listener listener = {
 
 /* --- made up -------------------------------------------------------------------------------- */
 
-static uint8_t bytes[4096];
+static uint8_t bytes[8192];
 static size_t n_bytes;
 
 static void put(const void *from, size_t n)
@@ -211,17 +213,27 @@ static void test_a_file(void **unused)
 	assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
 	assert_true(capture_repeats(&c));
 	for (int pass = 1; pass <= 2; pass++) {
+		for (int i = 0; i < 2; i++) {
+			ahead[i] = 0;
+			capture_tell(&c, (struct replay *)&ahead[i]);
+		}
 		for (int i = 0; i < 100; i++) {
 			assert_int_equal(capture_next(&c, &frame), 1);
 			assert_int_equal(frame.time_ns, i * 1000000000ull);
+			assert_int_equal(ahead[0], c.read);
+			assert_int_equal(ahead[1], c.read);
+			assert_int_equal(
+			    c.read, i < 100 - (int)CAPTURE_AHEAD ? i + (int)CAPTURE_AHEAD : 100);
 		}
 		assert_int_equal(capture_next(&c, &frame), 0);
 		assert_int_equal(c.pass, pass);
 		assert_int_equal(capture_again(&c, &error), 0);
 	}
-	capture_close(&c);
 	assert_int_equal(unlink(path), 0); /* it is gone meanwhile */
 	assert_false(capture_repeats(&c));
+	assert_int_equal(capture_again(&c, &error), -1);
+	assert_non_null(strstr(error.text, "no frame can be read: No such file"));
+	capture_close(&c);
 	strcpy(path + strlen(path) - 6, "XXXXXX");
 }
 
@@ -358,6 +370,38 @@ static void test_raw_ip(void **unused)
 	}
 }
 
+/* Of a frame as much is kept as is judged, its made header included; what it had on the wire stays.
+ */
+static void test_long_frames(void **unused)
+{
+	static const uint32_t link[] = {DLT_EN10MB, 101, DLT_IPV4};
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+	char data[4001];
+
+	(void)unused;
+	memset(data, 'E', sizeof(data) - 1);
+	data[sizeof(data) - 1] = 0;
+	for (size_t i = 0; i < sizeof(link) / sizeof(*link); i++) {
+		begin_classic(link[i]);
+		add_classic(1, 9000, data);
+		add_classic(2, 3, "Four"); /* less than there is of it */
+		assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+		for (uint32_t n = 0; n < 2; n++) {
+			uint32_t made = i ? 14 : 0;
+
+			assert_int_equal(capture_next(&c, &frame), 1);
+			assert_int_equal(frame.captured, n ? 4 + made : REPLAY_HEAD_BYTES);
+			assert_int_equal(frame.len_bytes, made + (n ? 4 : 9000));
+			for (uint32_t at = made; at < frame.captured; at++)
+				assert_int_equal(frame.data[at], n ? "Four"[at - made] : 'E');
+		}
+		assert_int_equal(capture_next(&c, &frame), 0);
+		capture_close(&c);
+	}
+}
+
 /* A damage ends what is read, and is said once; where no frame was before it, there is nothing. */
 static void test_damaged(void **unused)
 {
@@ -437,6 +481,7 @@ static void test_what_cannot_be_read(void **unused)
 	assert_int_equal(capture_open(&c, written(), &listener, &error), -1);
 	assert_non_null(strstr(error.text, "its link type is unknown (16383)"));
 	assert_string_equal(error.file, path);
+	assert_int_equal(error.line, 0); /* of the whole file */
 	capture_close(&c);
 	fd = open("/dev/null", O_RDONLY);
 	dup2(fd, STDIN_FILENO);
@@ -454,15 +499,11 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe),
-	    TEST(test_a_file),
-	    TEST(test_times),
-	    TEST(test_no_times),
-	    TEST(test_fractions),
-	    TEST(test_raw_ip),
-	    TEST(test_interfaces_that_differ),
-	    TEST(test_damaged),
-	    TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe),	    TEST(test_a_file),
+	    TEST(test_times),	    TEST(test_no_times),
+	    TEST(test_fractions),   TEST(test_raw_ip),
+	    TEST(test_long_frames), TEST(test_interfaces_that_differ),
+	    TEST(test_damaged),	    TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
