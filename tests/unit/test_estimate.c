@@ -5,6 +5,7 @@
  * the window, over many seeded runs: the truth may lie outside the stated interval no more often
  * than stated, the mean of the runs must be the truth, and planted faults must fail one of the two.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -241,6 +242,34 @@ static void test_ticks(void **state)
 		pacer_estimate_ticks_to(&c, tick + windows[w]);
 		assert_int_equal(c.n, 0);
 	}
+}
+
+/* With time alone what is in a window by time leaves it; what came late left with the rest. */
+static void test_silence(void **state)
+{
+	enum { EACH = 10 };
+	struct track *t = open_track(true, SAMPLES, 0, 5);
+	uint64_t tick_ns = track_tick_ns(t);
+	uint32_t before = EACH + 1;
+
+	(void)state;
+	assert_int_equal(track_n(t, 1), 0);
+	for (uint32_t i = 0; i < EACH; i++) /* one a tick */
+		add(t, &(struct element){.time = 1000 + i * tick_ns, .key = i % 3}, i);
+	add(t, &(struct element){.time = 1, .key = 7}, EACH); /* at the latest time seen */
+	assert_int_equal(track_n(t, 0), EACH + 1);
+	for (uint32_t i = 0; i < EACH; i++) {
+		uint64_t now_ns = 1000 + WINDOW + i * tick_ns;
+		uint32_t left = EACH - i - 1;
+
+		left += i < EACH - 1;
+		assert_int_equal(track_n(t, now_ns - 1), before);
+		assert_int_equal(track_n(t, now_ns), left);
+		assert_int_equal(track_view(t, now_ns)->n, left);
+		assert_int_equal(!track_view(t, now_ns)->k, !left);
+		before = left;
+	}
+	track_close(t);
 }
 
 /* ---- The estimators, alone --------------------------------------------------------------------
@@ -650,6 +679,27 @@ static double triangles_by_hand(const struct stream *s, uint32_t vertices)
 	return triangles;
 }
 
+/* A window of more than there is room for: that is said, and what was counted stays. */
+static void test_exact_is_full(void **state)
+{
+	static const uint64_t ends[2] = {0};
+	struct exact *e = exact_open(2 * EXACT_MAX, 0);
+	struct exact_values out;
+
+	(void)state;
+	assert_non_null(e);
+	for (uint32_t i = 0; i < EXACT_MAX; i++)
+		if (!exact_add(e, i, 1, ends))
+			fail_msg("element %u", i);
+	errno = 0;
+	assert_false(exact_add(e, EXACT_MAX, 1, ends));
+	assert_int_equal(errno, EFBIG);
+	assert_true(exact_read(e, EXACT_MAX, 1, false, &out));
+	assert_int_equal(out.n, EXACT_MAX);
+	assert_int_equal(out.distinct, 1);
+	exact_close(e);
+}
+
 static void test_exact_triangles(void **state)
 {
 	static struct stream s;
@@ -786,6 +836,8 @@ int main(void)
 	    cmocka_unit_test(test_counts_are_exact),
 	    cmocka_unit_test(test_counts_do_not_leak),
 	    cmocka_unit_test(test_ticks),
+	    cmocka_unit_test(test_silence),
+	    cmocka_unit_test(test_exact_is_full),
 	    cmocka_unit_test(test_means_are_the_truth),
 	    cmocka_unit_test(test_known_values),
 	    cmocka_unit_test(test_dropped_triangles),
