@@ -522,6 +522,76 @@ static void test_what_samples_can_tell(void **state)
 	pooled_close(p);
 }
 
+/* The divergence at which terms of at most `most` with this sum and mean are told apart. */
+static double told_apart(double terms, double most, double sum, double mean)
+{
+	double p = sum / (terms * most), u = mean / (terms * most);
+
+	return terms * (p * log(p / u) + (1 - p) * log((1 - p) / (1 - u)));
+}
+
+/* A key's bounds are where its weights would be by as small a chance as the header says, of CPUs
+ * that weigh differently, and no closer or wider ones. */
+static void test_bounds_of_keys(void **state)
+{
+	uint64_t key[2][64];
+	const struct pooled_part part[] = {{900000, 64, key[0]}, {100000, 32, key[1]}};
+	double b = .9 / 64, terms = 96;
+	struct pooled_key out[4];
+	struct pooled *p;
+	uint32_t n;
+
+	(void)state;
+	for (uint32_t j = 0; j < 64;
+	     j++) { /* half of them; a quarter; three of one CPU; the rest */
+		key[0][j] = j % 2 ? 1 : j % 4 ? 2 : 4;
+		key[1][j] = j < 3 ? 3 : 4;
+	}
+	p = pooled_open(part, 2, false);
+	n = pooled_keys(p, DELTA, out, 4);
+	assert_int_equal(n, 4);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pooled_value *v = &out[i].share;
+
+		assert_true(v->low < v->value && v->value < v->high && v->high < 1);
+		assert_near(told_apart(terms, b, v->value, v->high), log(2 / (DELTA * v->high)));
+		if (v->value <
+		    b) /* less than a sample of the other CPU: it may be next to nothing */
+			assert_near(v->low, 1e-6);
+		else
+			assert_near(told_apart(terms, b, v->value, v->low),
+				    log(2 / (DELTA * v->low)));
+	}
+	assert_true(out[3].share.value < b);
+	pooled_close(p);
+}
+
+/* The entropy is at most that of the first half's keys, and of all others as far apart as can be.
+ */
+static void test_entropy_by_hand(void **state)
+{
+	uint64_t key[64];
+	const struct pooled_part part = {1000000, 64, key};
+	double unseen = 2 / 32., g = unseen, high = 1;
+	struct pooled *p;
+
+	(void)state;
+	for (uint32_t j = 0; j < 64; j++) /* two keys, and two more that only the second half has */
+		key[j] = j < 62 ? j % 2 : j;
+	for (int i = 0; i < 60; i++) {
+		double m = (g + high) / 2;
+
+		if (told_apart(32, 1 / 32., unseen, m) < log(9 / DELTA)) /* one of nine events */
+			g = m;
+		else
+			high = m;
+	}
+	p = pooled_open(&part, 1, false);
+	assert_near(pooled_read(p, 2, DELTA).entropy.high,
+		    (1 - g) * log2(2 / (1 - g)) + g * log2(1e6));
+	pooled_close(p);
+}
+
 static void test_degenerate(void **state)
 {
 	const uint64_t key[] = {5};
@@ -553,6 +623,8 @@ int main(void)
 	    cmocka_unit_test(test_whole_windows_are_exact),
 	    cmocka_unit_test(test_coincidences_by_hand),
 	    cmocka_unit_test(test_what_samples_can_tell),
+	    cmocka_unit_test(test_bounds_of_keys),
+	    cmocka_unit_test(test_entropy_by_hand),
 	    cmocka_unit_test(test_degenerate),
 	};
 

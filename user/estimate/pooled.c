@@ -165,8 +165,8 @@ static double mean_high(double terms, double most, double sum, double l, bool it
 }
 
 /*
- * The least mean, likewise. With `itself` the compared value falls with the mean as long as the
- * mean is a term below the sum.
+ * The least mean, likewise. With `itself` what is compared with l falls with the mean as long as
+ * the mean is a term below the sum, and rises from there on to log(sum), which is less than l.
  */
 static double mean_low(double terms, double most, double sum, double l, bool itself)
 {
@@ -175,8 +175,6 @@ static double mean_low(double terms, double most, double sum, double l, bool its
 	if (!(all > 0))
 		return 0;
 	s = high = fmin(1, sum / all);
-	if (itself && terms > 1)
-		high = fmax(0, (terms * s - 1) / (terms - 1));
 	for (int i = 0; i < BISECTIONS; i++) {
 		double m = (low + high) / 2;
 
