@@ -731,6 +731,44 @@ static void told_in_order(void **state)
 	policy_free(three);
 }
 
+/* A key ends once it was not heavy for the quiet and the two looks around it, while the episode
+ * goes on by others; what was sampled before it all is not of it. */
+static void told_of_a_key_that_falls_silent(void **state)
+{
+	struct policy *policy = parsed("rules: [{name: a, " LIMITS "}]");
+	const uint32_t counter[] = {1};
+	struct pacer_counters c = {0};
+	struct crowd_packet p[CROWD_MAX];
+	struct detector d;
+
+	(void)state;
+	*said = 0;
+	detector_open(&d, &usual, note, NULL);
+	detector_policy(&d, policy, counter);
+	for (uint64_t s = 20; s < 41; s++) {
+		for (size_t i = 0; i < CROWD_MAX; i++) {
+			bool old = i < CROWD_MAX / 3;
+
+			p[i] = packet_from(old	    ? 0x0a000009
+					   : s < 26 ? 0x0a000001
+						    : 0x0a000002,
+					   0, (old ? 1 : s) * S);
+		}
+		if (s > 20)
+			c.by[PACER_DENY_WINDOW].packets += 5000;
+		if (detector_read(&d, &c, s * S))
+			detector_tell(&d, p, CROWD_MAX, 5000);
+		if (s == 36)
+			assert_null(strstr(said, "key_end"));
+	}
+	assert_null(strstr(said, "10.0.0.9"));
+	assert_non_null(strstr(said, "21000 key_start a 10.0.0.1\n"));
+	assert_non_null(strstr(said, "26000 key_start a 10.0.0.2\n"));
+	assert_non_null(strstr(said, "37000 key_end a 10.0.0.1\n"));
+	detector_stop(&d);
+	policy_free(policy);
+}
+
 static struct {
 	enum event_kind kind;
 	int64_t day_ns;
@@ -944,6 +982,7 @@ int main(void)
 	    cmocka_unit_test(needed_values),
 	    cmocka_unit_test(needed_of_a_rung),
 	    cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(told_of_a_key_that_falls_silent),
 	    cmocka_unit_test(told_of_one_day),
 	    cmocka_unit_test(told_of_another),
 	    cmocka_unit_test(told_without_memory),
