@@ -258,6 +258,8 @@ static void test_silence(void **state)
 		add(t, &(struct element){.time = 1000 + i * tick_ns, .key = i % 3}, i);
 	add(t, &(struct element){.time = 1, .key = 7}, EACH); /* at the latest time seen */
 	assert_int_equal(track_n(t, 0), EACH + 1);
+	assert_int_equal(track_view(t, 0)->n, EACH + 1);
+	assert_int_equal(track_view(t, 0)->k, SAMPLES);
 	for (uint32_t i = 0; i < EACH; i++) {
 		uint64_t now_ns = 1000 + WINDOW + i * tick_ns;
 		uint32_t left = EACH - i - 1;
