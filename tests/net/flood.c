@@ -94,7 +94,7 @@ static int send_one(int fd, struct frame *f, uint32_t *state)
 
 int main(int argc, char **argv)
 {
-	uint64_t start = now_ns(), end, due, tried = 0, sent = 0;
+	uint64_t start = now_ns(), now = start, end, due, tried = 0, sent = 0;
 	struct frame f = first_frame();
 	uint32_t state;
 	double pps;
@@ -106,14 +106,15 @@ int main(int argc, char **argv)
 	pps = atof(argv[2]);
 	end = start + (uint64_t)(atof(argv[3]) * SECOND);
 	state = argc > 4 ? strtoul(argv[4], NULL, 0) & (SOURCES - 1) : 1;
-	for (uint64_t now = start; now < end; now = now_ns()) {
+	while (now < end) { /* all that is due is sent, however late this is woken */
 		uint64_t next = now + BATCH_NS;
 		struct timespec until = {next / SECOND, next % SECOND};
 
-		due = (uint64_t)(pps * (double)(now - start) / SECOND);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		now = now_ns();
+		due = (uint64_t)(pps * (double)((now < end ? now : end) - start) / SECOND);
 		for (; tried < due; tried++)
 			sent += send_one(fd, &f, &state);
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	}
 	printf("%llu\n", (unsigned long long)sent);
 	return 0;
