@@ -34,6 +34,8 @@ char *strdup(const char *text)
 static CURLoption lacks; /* for which there is no memory; 0: none */
 static unsigned int asked, watched;
 static char url[600];
+static const char *folder; /* of whom is trusted, too: libcurl's unless it is taken away */
+static long kept_s;	   /* for so long it has the file of whom it trusts */
 
 /* What a call gets, one after the other; then there is nobody. */
 static struct answer {
@@ -68,6 +70,10 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 		posted = va_arg(more, const char *);
 	else if (option == CURLOPT_ERRORBUFFER)
 		failed = va_arg(more, char *);
+	else if (option == CURLOPT_CAPATH)
+		folder = va_arg(more, const char *);
+	else if (option == CURLOPT_CA_CACHE_TIMEOUT)
+		kept_s = va_arg(more, long);
 	else if (option == CURLOPT_URL)
 		snprintf(url, sizeof(url), "%s", va_arg(more, const char *));
 	va_end(more);
@@ -192,9 +198,10 @@ static struct store *open_with(CURLoption without)
 
 static void test_it_knows_whom_to_trust(void **unused)
 {
-	static const CURLoption needed[] = {CURLOPT_CAINFO, CURLOPT_SSLCERT,
-					    CURLOPT_SSLKEY, CURLOPT_PROTOCOLS_STR,
-					    CURLOPT_PROXY,  CURLOPT_SSLVERSION};
+	static const CURLoption needed[] = {
+	    CURLOPT_CAINFO,  CURLOPT_CAPATH,	CURLOPT_CA_CACHE_TIMEOUT,
+	    CURLOPT_SSLCERT, CURLOPT_SSLKEY,	CURLOPT_PROTOCOLS_STR,
+	    CURLOPT_PROXY,   CURLOPT_SSLVERSION};
 	struct store *s = open_with(0);
 
 	(void)unused;
@@ -202,6 +209,38 @@ static void test_it_knows_whom_to_trust(void **unused)
 	store_etcd.close(s);
 	for (size_t i = 0; i < ARRAY(needed); i++)
 		assert_null(open_with(needed[i]));
+}
+
+/* Its file is all that counts, as it is now: what libcurl has else goes only by that. */
+static void test_whom_else_it_trusts(void **unused)
+{
+	static const struct store_options options = {
+	    .endpoint = {AT}, .endpoints = 1, .prefix = "/p/", .first = "a/", .last = "b/"};
+	static const struct store_under what[] = {{"limit/", false}};
+	char why[STORE_WHY];
+	struct store *s;
+
+	(void)unused;
+	lacks = 0;
+	folder = "libcurl's";
+	kept_s = 86400;
+	s = store_etcd.open(&options, why);
+	assert_non_null(s);
+	store_etcd.close(s);
+	assert_string_equal(folder, "libcurl's");
+	s = open_with(0);
+	assert_non_null(s);
+	assert_null(folder);
+	assert_int_equal(kept_s, 0);
+	folder = "libcurl's";
+	kept_s = 86400;
+	memset(parts, 0, sizeof(parts));
+	part = parts;
+	hangs_up = false;
+	assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), 0);
+	assert_null(folder);
+	assert_int_equal(kept_s, 0);
+	store_etcd.close(s);
 }
 
 /* What is to go to one address does not go to that of the call before. */
@@ -803,6 +842,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_it_knows_whom_to_trust),
+	    cmocka_unit_test(test_whom_else_it_trusts),
 	    cmocka_unit_test(test_it_knows_whom_it_asks),
 	    cmocka_unit_test(test_nor_watches_another),
 	    cmocka_unit_test(test_answers),

@@ -39,6 +39,8 @@ static void *kept_by;
 static char *why;
 static CURLoption lacks;
 static long limit_ms;
+static const char *folder; /* of whom is trusted, too: libcurl's unless it is taken away */
+static long kept_s;	   /* for so long it has the file of whom it trusts */
 static int meanwhiles;
 static uint64_t now_ns = 5000000000;
 
@@ -64,6 +66,10 @@ CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 		kept_by = va_arg(more, void *);
 	else if (option == CURLOPT_TIMEOUT_MS)
 		limit_ms = va_arg(more, long);
+	else if (option == CURLOPT_CAPATH)
+		folder = va_arg(more, const char *);
+	else if (option == CURLOPT_CA_CACHE_TIMEOUT)
+		kept_s = va_arg(more, long);
 	else if (option == CURLOPT_ERRORBUFFER)
 		why = va_arg(more, char *);
 	va_end(more);
@@ -292,15 +298,34 @@ static void test_what_is_done_meanwhile(void **unused)
 	assert_int_equal(meanwhiles, 3);
 }
 
+/* The key is for whom the file vouches for, as it is now. */
+static void test_whom_else_it_trusts(void **unused)
+{
+	const struct lapi_options any = {.url = URL, .key = "k", .stall_s = 1};
+
+	(void)unused;
+	folder = "libcurl's";
+	kept_s = 86400;
+	lapi_close(lapi_open(&any, &error));
+	assert_string_equal(folder, "libcurl's");
+	lapi_close(lapi_open(&plain, &error));
+	assert_null(folder);
+	assert_int_equal(kept_s, 0);
+}
+
 /* Without the certificate it is to trust, or its key, it asks nobody. */
 static void test_no_memory_to_begin(void **unused)
 {
+	static const CURLoption needed[] = {CURLOPT_CAINFO, CURLOPT_CAPATH,
+					    CURLOPT_CA_CACHE_TIMEOUT};
 	uint32_t n;
 
 	(void)unused;
-	lacks = CURLOPT_CAINFO;
-	assert_null(lapi_open(&plain, &error));
-	assert_string_equal(error.text, "libcurl cannot be set up: is there memory left?");
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++) {
+		lacks = needed[i];
+		assert_null(lapi_open(&plain, &error));
+		assert_string_equal(error.text, "libcurl cannot be set up: is there memory left?");
+	}
 	lacks = 0;
 	assert_int_equal(curl_global_init(CURL_GLOBAL_DEFAULT), CURLE_OK);
 	starved_from(0, false);
@@ -348,6 +373,7 @@ int main(void)
 	    cmocka_unit_test(test_what_becomes_of_it),
 	    cmocka_unit_test(test_how_long_an_answer_may_take),
 	    cmocka_unit_test(test_what_is_done_meanwhile),
+	    cmocka_unit_test(test_whom_else_it_trusts),
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_for_the_answer),
 	};

@@ -79,8 +79,11 @@ static bool set_options(struct lapi *l)
 	failed |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, keep);
 	failed |= curl_easy_setopt(e, CURLOPT_WRITEDATA, l);
 	failed |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, l->why);
-	if (o->ca_file)
+	if (o->ca_file) { /* and nobody else, and as the file is at each handshake */
 		failed |= curl_easy_setopt(e, CURLOPT_CAINFO, o->ca_file);
+		failed |= curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
+		failed |= curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+	}
 	return !failed;
 }
 

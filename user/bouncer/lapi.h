@@ -23,7 +23,7 @@ struct lapi;
 struct lapi_options {
 	const char *url;     /* "http://127.0.0.1:8080/" */
 	const char *key;     /* X-Api-Key */
-	const char *ca_file; /* of who signs the API's certificate; NULL: the machine's */
+	const char *ca_file; /* of who alone signs the API's certificate; NULL: the machine's */
 	const char *origins; /* of which decisions are wanted, "a,b"; NULL: of all */
 	long stall_s;	     /* at least 1 */
 	/* Called while an answer is waited for, each second or more often; NULL: nothing is. */

@@ -1582,8 +1582,11 @@ static const struct field fleet_field[FLEET_FIELDS] = {
     [FIELD_CERT] = {"cert", read_cert, "FILE", "the host's certificate, where the store wants one",
 		    0, 0, write_cert},
     [FIELD_CERT_KEY] = {"key", read_key, "FILE", "the certificate's key", 0, 0, write_key},
-    [FIELD_CA] = {"ca", read_ca, "FILE", "the certificates by which the store's is judged", 0, 0,
-		  write_ca},
+    [FIELD_CA] =
+	{"ca", read_ca, "FILE",
+	 "the certificates by which alone the store's is judged; the machine's list unless "
+	 "said",
+	 0, 0, write_ca},
     [FIELD_CUT_OFF] = {"cut_off", read_cut_off, "deny|local",
 		       "what a host does that cannot reach the store: local keeps a sixteenth of "
 		       "each limit for it, and of more than 8 hosts less; deny unless said",

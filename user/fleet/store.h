@@ -88,7 +88,7 @@ struct store_under {
 struct store_options {
 	const char *endpoint[STORE_ENDPOINTS_MAX]; /* "https://10.0.0.1:2379" */
 	size_t endpoints;
-	const char *ca, *cert, *key; /* files; NULL: none */
+	const char *ca, *cert, *key; /* files; NULL: none, and whom the machine trusts */
 	const char *prefix;	     /* of all keys: it ends with '/' */
 	const char *first, *last;    /* what `read` looks under (struct store_news) */
 	uint32_t timeout_ms;	     /* of a call */
