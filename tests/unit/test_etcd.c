@@ -40,8 +40,8 @@ static long kept_s;	   /* for so long it has the file of whom it trusts */
 /* What a call gets, one after the other; then there is nobody. */
 static struct answer {
 	const char *text;
-	long status;	  /* 0: 200 */
-	CURLcode code;	  /* without an answer */
+	long status;	  /* 0: 200, and without an answer none */
+	CURLcode code;	  /* without an answer, or in the middle of one */
 	const char *said; /* by libcurl */
 	bool shook;	  /* hands, before it hung up */
 	size_t bytes;	  /* that the answer is said to have; 0: as many */
@@ -109,7 +109,7 @@ CURLcode curl_easy_getinfo(CURL *curl, CURLINFO info, ...)
 	if (info == CURLINFO_APPCONNECT_TIME_T)
 		*va_arg(more, curl_off_t *) = is->shook;
 	else
-		*va_arg(more, long *) = is->status ? is->status : 200;
+		*va_arg(more, long *) = is->status || is->code ? is->status : 200;
 	va_end(more);
 	return CURLE_OK;
 }
@@ -477,8 +477,30 @@ static void test_strange_answers(void **unused)
 	     {{.code = CURLE_COULDNT_CONNECT, .said = "nobody there"}},
 	     "nobody there: is etcd there"},
 	    {LIST,
-	     {{.code = CURLE_RECV_ERROR, .said = "it hung up", .shook = true}},
-	     "no TLS with it: it hung up"},
+	     {{.code = CURLE_RECV_ERROR,
+	       .said = "error:0A000412:SSL routines::sslv3 alert bad certificate",
+	       .shook = true}},
+	     "no TLS with it: error:0A000412"},
+	    {LIST,
+	     {{.code = CURLE_RECV_ERROR,
+	       .said = "error:0A000126:SSL routines::unexpected eof while reading",
+	       .shook = true}},
+	     "while reading: is etcd there, or does it want a certificate"},
+	    {LIST,
+	     {{.code = CURLE_GOT_NOTHING, .said = "an empty reply", .shook = true}},
+	     "an empty reply: is etcd there, or does it want a certificate"},
+	    {LIST,
+	     {{.code = CURLE_SEND_ERROR, .said = "a broken pipe", .shook = true}},
+	     "a broken pipe: is etcd there, or does it want a certificate"},
+	    {LIST,
+	     {{.code = CURLE_UNSUPPORTED_PROTOCOL, .said = "no HTTP", .shook = true}},
+	     "no HTTP: is etcd there, and"},
+	    {LIST,
+	     {{.code = CURLE_RECV_ERROR, .said = "a reset", .shook = true, .status = 200}},
+	     "a reset: is etcd there, and"},
+	    {LIST,
+	     {{.code = CURLE_RECV_ERROR, .said = "SSL routines", .shook = true, .status = 200}},
+	     "SSL routines: is etcd there, and"},
 	    {LIST, {{.code = CURLE_SSL_CERTPROBLEM, .said = "a file"}}, "no TLS with it: a file"},
 	    {LIST, {{.code = CURLE_SSL_CACERT_BADFILE}}, "no TLS with it: "},
 	    {LIST,

@@ -172,7 +172,30 @@ static enum store_result tls_failed(struct store *s, CURLcode code)
 	return fail(s, "%s: no TLS with it: %s: see fleet.cert, fleet.key and fleet.ca", at, said);
 }
 
-static enum store_result call_failed(struct store *s, CURLcode code, const struct body *body)
+static enum store_result unanswered(struct store *s, const char *said)
+{
+	return fail(s, "%s: %s: is etcd there, and may this host reach it?", s->endpoint[s->at],
+		    said);
+}
+
+/*
+ * Before a byte of an answer, after hands were shaken: a host whose certificate is not taken learns
+ * so by an alert then, or by a connection that ends.
+ */
+static enum store_result shook_and_failed(struct store *s, CURLcode code, const char *said)
+{
+	if (strstr(said, "SSL routines") && !strstr(said, "unexpected eof"))
+		return tls_failed(s, code);
+	if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR)
+		return fail(s,
+			    "%s: %s: is etcd there, or does it want a certificate: see fleet.cert "
+			    "and fleet.key",
+			    s->endpoint[s->at], said);
+	return unanswered(s, said);
+}
+
+static enum store_result call_failed(struct store *s, CURLcode code, long status,
+				     const struct body *body)
 {
 	const char *at = s->endpoint[s->at];
 	const char *said = s->failed[0] ? s->failed : curl_easy_strerror(code);
@@ -197,9 +220,7 @@ static enum store_result call_failed(struct store *s, CURLcode code, const struc
 		break;
 	}
 	curl_easy_getinfo(s->calls, CURLINFO_APPCONNECT_TIME_T, &shook);
-	if (shook) /* hands were shaken, and it hung up: so it does if it wants a certificate */
-		return tls_failed(s, code);
-	return fail(s, "%s: %s: is etcd there, and may this host reach it?", at, said);
+	return shook && !status ? shook_and_failed(s, code, said) : unanswered(s, said);
 }
 
 /* What etcd says in place of an answer. */
@@ -276,7 +297,7 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 	if (code == CURLE_OK)
 		answer = answer_of(s, status, &body);
 	else
-		(void)call_failed(s, code, &body);
+		(void)call_failed(s, code, status, &body);
 	if (!answer) { /* another one may do */
 		s->at = (s->at + 1) % s->options.endpoints;
 		s->failing = true;
