@@ -8,8 +8,8 @@ It has the decisions of the file FOLDER/decisions, read for each question: a lin
 DURATION_MS", whose time begins when the line is first seen; a line that is gone was deleted. What it
 has sent counts as received, as CrowdSec does it: the next question is answered with what is new
 since. FOLDER/mode says how it answers: ok, 403, 500, redirect, garbage, list, cut (half of the
-answer), hang (half of it, and then nothing), drip (20 bytes a second, for minutes), odd (decisions that
-cannot be read among those that can).
+answer), hang (half of it, and then nothing), drip (20 bytes a second, for minutes), slow (a
+twentieth each 0.2 s), odd (decisions that cannot be read among those that can).
 FOLDER/log has a line for each question.
 """
 import http.server
@@ -124,6 +124,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 time.sleep(0.05)
         elif mode == "drip":
             self.drip(body + b" " * 4096)
+        elif mode == "slow":
+            self.say(200, b"", len(body))
+            for part in range(20):
+                self.wfile.write(body[len(body) * part // 20:len(body) * (part + 1) // 20])
+                time.sleep(0.2)
         else:
             self.say(200, body)
 

@@ -259,6 +259,21 @@ api_that_drips()
 	all_down
 }
 
+# An answer that takes 4 s to come makes no ban longer than its decision.
+api_that_is_slow()
+{
+	settings
+	wide
+	api_up
+	mode slow
+	decide "1 ban Ip 10.77.0.11 600000"
+	bouncer_up
+	until_true 10 banned 10.77.0.11 || fail "banned are $(pacer ban s0 list): $(cat "$work/said")"
+	[ "$(left 10.77.0.11)" -lt 597000000000 ] || fail "banned for $(left 10.77.0.11) ns"
+	mode ok
+	all_down
+}
+
 # Told to end while the API is silent, it waits for no answer.
 ends_while_it_asks()
 {
@@ -606,6 +621,7 @@ try follows
 try several_of_one
 try api_that_fails
 try api_that_drips
+try api_that_is_slow
 try ends_while_it_asks
 try api_restarted
 try comes_and_goes

@@ -30,8 +30,8 @@ static struct {
 	CURLcode result;
 	const char *why;
 	long status;
-	size_t bytes; /* of an answer */
-	uint64_t took_ns;
+	size_t bytes;			  /* of an answer, */
+	uint64_t took_ns, part_ns;	  /* until it began, and for each MiB of it */
 } as = {.perform = CURLM_INTERNAL_ERROR}; /* nothing can be sent */
 
 static size_t (*keep)(char *from, size_t size, size_t n, void *arg);
@@ -104,6 +104,7 @@ CURLMcode curl_multi_perform(CURLM *multi, int *running)
 			break;
 		}
 		left -= n;
+		now_ns += as.part_ns;
 	}
 	if (as.why)
 		strcpy(why, as.why);
@@ -161,13 +162,12 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 static int ask(const struct lapi_options *options, bool whole)
 {
 	struct lapi *l = lapi_open(options, &error);
-	const char *answer;
-	size_t len;
+	struct lapi_answer answer;
 	int result;
 
 	assert_non_null(l);
 	*asked = 0;
-	result = lapi_ask(l, whole, -1, &answer, &len, &error);
+	result = lapi_ask(l, whole, -1, &answer, &error);
 	lapi_close(l);
 	return result;
 }
@@ -298,6 +298,32 @@ static void test_what_is_done_meanwhile(void **unused)
 	assert_int_equal(meanwhiles, 3);
 }
 
+/* What is left of a decision is left of it then, however long the answer takes to come. */
+static void test_when_an_answer_begins(void **unused)
+{
+	static const struct {
+		uint64_t took_ns, part_ns, begun_ns;
+	} rows[] = {{0, 0, 0}, {7000000000, 0, 7000000000}, {7000000000, 200, 7000000000}};
+	struct lapi *l = lapi_open(&plain, &error);
+	struct lapi_answer answer;
+
+	(void)unused;
+	assert_non_null(l);
+	no_memory = false;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint64_t asked_ns = now_ns;
+
+		as = (typeof(as)){.status = 200,
+				  .bytes = 5 << 20,
+				  .took_ns = rows[i].took_ns,
+				  .part_ns = rows[i].part_ns};
+		assert_int_equal(lapi_ask(l, true, -1, &answer, &error), 0);
+		assert_int_equal(answer.len, 5 << 20);
+		assert_int_equal(answer.begun_ns - asked_ns, rows[i].begun_ns);
+	}
+	lapi_close(l);
+}
+
 /* The key is for whom the file vouches for, as it is now. */
 static void test_whom_else_it_trusts(void **unused)
 {
@@ -345,8 +371,7 @@ static void test_no_memory_to_begin(void **unused)
 static void test_no_memory_for_the_answer(void **unused)
 {
 	struct lapi *l = lapi_open(&plain, &error);
-	const char *answer;
-	size_t len;
+	struct lapi_answer answer;
 
 	(void)unused;
 	assert_non_null(l);
@@ -354,13 +379,13 @@ static void test_no_memory_for_the_answer(void **unused)
 	as = (typeof(as)){.status = 200, .bytes = 100, .why = "no room"};
 	starved_from(1, true);
 	memory.on = true;
-	assert_int_equal(lapi_ask(l, true, -1, &answer, &len, &error), -1);
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &error), -1);
 	memory.on = false;
 	assert_string_equal(error.text, URL ": no room");
-	assert_int_equal(len, 0);
+	assert_int_equal(answer.len, 0);
 	as = (typeof(as)){.status = 200, .bytes = 100};
-	assert_int_equal(lapi_ask(l, true, -1, &answer, &len, &error), 0);
-	assert_int_equal(len, 100);
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &error), 0);
+	assert_int_equal(answer.len, 100);
 	lapi_close(l);
 }
 
@@ -373,6 +398,7 @@ int main(void)
 	    cmocka_unit_test(test_what_becomes_of_it),
 	    cmocka_unit_test(test_how_long_an_answer_may_take),
 	    cmocka_unit_test(test_what_is_done_meanwhile),
+	    cmocka_unit_test(test_when_an_answer_begins),
 	    cmocka_unit_test(test_whom_else_it_trusts),
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_for_the_answer),

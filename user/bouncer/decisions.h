@@ -45,8 +45,8 @@ struct decisions_told {
 };
 
 /*
- * Takes an answer's decisions over at now_ns. `whole`: it has all there are, and the others are
- * gone. 0, or -1 with *error filled and nothing changed.
+ * Takes over the decisions of an answer that was made at now_ns. `whole`: it has all there are, and
+ * the others are gone. 0, or -1 with *error filled and nothing changed.
  */
 int decisions_take(struct decisions *d, const char *json, size_t len, bool whole, uint64_t now_ns,
 		   struct decisions_told *told, struct policy_error *error);

@@ -23,7 +23,7 @@ struct lapi {
 	char *text, why[CURL_ERROR_SIZE];
 	size_t len, room;
 	bool too_long;
-	uint64_t begun_ns; /* of the question */
+	uint64_t asked_ns, begun_ns; /* the question, and the answer's first byte */
 };
 
 static size_t keep(char *from, size_t size, size_t n, void *arg)
@@ -32,6 +32,8 @@ static size_t keep(char *from, size_t size, size_t n, void *arg)
 	size_t room = l->room ? l->room : FIRST_MAX;
 
 	n *= size;
+	if (!l->len)
+		l->begun_ns = host_now_ns();
 	while (room - l->len < n)
 		room *= 2;
 	if (room > LAPI_MAX) {
@@ -174,7 +176,7 @@ static bool took_too_long(const struct lapi *l, CURLcode code)
 	uint64_t limit_ns = (uint64_t)limit_s(l) * 1000000000;
 
 	return code == CURLE_OPERATION_TIMEDOUT &&
-	       host_now_ns() - l->begun_ns + LIMIT_SLACK_NS >= limit_ns;
+	       host_now_ns() - l->asked_ns + LIMIT_SLACK_NS >= limit_ns;
 }
 
 static int no_answer(const struct lapi *l, CURLcode code, struct policy_error *error)
@@ -206,7 +208,7 @@ static int no_answer(const struct lapi *l, CURLcode code, struct policy_error *e
 	return 0;
 }
 
-int lapi_ask(struct lapi *l, bool whole, int stop_fd, const char **answer, size_t *len,
+int lapi_ask(struct lapi *l, bool whole, int stop_fd, struct lapi_answer *answer,
 	     struct policy_error *error)
 {
 	CURLcode code = CURLE_OK;
@@ -215,7 +217,7 @@ int lapi_ask(struct lapi *l, bool whole, int stop_fd, const char **answer, size_
 	l->len = 0;
 	l->too_long = false;
 	*l->why = 0;
-	l->begun_ns = host_now_ns();
+	l->asked_ns = l->begun_ns = host_now_ns();
 	if (set_url(l, whole, error))
 		return -1;
 	if (curl_multi_add_handle(l->multi, l->easy))
@@ -226,7 +228,6 @@ int lapi_ask(struct lapi *l, bool whole, int stop_fd, const char **answer, size_
 	else if (!result)
 		result = no_answer(l, code, error);
 	curl_multi_remove_handle(l->multi, l->easy);
-	*answer = l->text ? l->text : "";
-	*len = l->len;
+	*answer = (struct lapi_answer){l->text ? l->text : "", l->len, l->begun_ns};
 	return result;
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "config/policy.h"
 
@@ -35,11 +36,17 @@ struct lapi_options {
 struct lapi *lapi_open(const struct lapi_options *options, struct policy_error *error);
 void lapi_close(struct lapi *lapi);
 
+struct lapi_answer {
+	const char *text; /* until the next question */
+	size_t len;
+	uint64_t begun_ns; /* when its first byte came, by the clock of host.h */
+};
+
 /*
- * What is new since the last question; `whole`: all there is. The answer lasts until the next
- * question. 0, 1 where stop_fd can be read before, or -1 with *error filled.
+ * What is new since the last question; `whole`: all there is. 0, 1 where stop_fd can be read
+ * before, or -1 with *error filled.
  */
-int lapi_ask(struct lapi *lapi, bool whole, int stop_fd, const char **answer, size_t *len,
+int lapi_ask(struct lapi *lapi, bool whole, int stop_fd, struct lapi_answer *answer,
 	     struct policy_error *error);
 
 #endif

@@ -102,13 +102,15 @@ static void tend_meanwhile(void *arg)
 
 /* --- the API -------------------------------------------------------------------------------- */
 
-static int take_answer(struct bouncer *b, const char *answer, size_t len, bool whole,
+/* What is left of a decision was left when its answer began: how long that came adds nothing. */
+static int take_answer(struct bouncer *b, const struct lapi_answer *answer, bool whole,
 		       struct policy_error *error)
 {
 	struct policy_error why = {0};
 	struct decisions_told told;
 
-	if (decisions_take(&b->decisions, answer, len, whole, host_now_ns(), &told, &why))
+	if (decisions_take(&b->decisions, answer->text, answer->len, whole, answer->begun_ns, &told,
+			   &why))
 		return policy_fail(error, 0, "%.100s: %.250s", b->settings.url, why.text);
 	b->left_out = told.left_out;
 	if (told.left_out)
@@ -122,12 +124,11 @@ static int ask(struct bouncer *b)
 {
 	struct policy_error error = {0};
 	bool whole = !b->asked || b->partly;
-	const char *answer;
-	size_t len;
-	int result = lapi_ask(b->lapi, whole, ends_fd(), &answer, &len, &error);
+	struct lapi_answer answer;
+	int result = lapi_ask(b->lapi, whole, ends_fd(), &answer, &error);
 
 	if (!result)
-		result = take_answer(b, answer, len, whole, &error);
+		result = take_answer(b, &answer, whole, &error);
 	if (result > 0)
 		return result;
 	if (result && !b->down)
