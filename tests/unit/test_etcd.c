@@ -118,6 +118,7 @@ CURLMcode curl_multi_add_handle(CURLM *multi, CURL *curl)
 {
 	(void)multi;
 	(void)curl;
+	*failed = 0;
 	watched++;
 	watch_to = to;
 	snprintf(sent[0], sizeof(*sent), "%s", posted);
@@ -126,7 +127,8 @@ CURLMcode curl_multi_add_handle(CURLM *multi, CURL *curl)
 
 /* A part of what is watched comes at each look; NULL: nothing comes any more. */
 static const char *parts[4], **part;
-static bool hangs_up; /* when nothing comes any more */
+static bool hangs_up; /* when nothing comes any more, */
+static CURLcode over; /* and by which error, if it is one */
 
 CURLMcode curl_multi_perform(CURLM *multi, int *running)
 {
@@ -154,12 +156,12 @@ CURLMcode curl_multi_poll(CURLM *multi, struct curl_waitfd extra[], unsigned int
 
 CURLMsg *curl_multi_info_read(CURLM *multi, int *left)
 {
-	static CURLMsg over;
+	static CURLMsg said;
 
 	(void)multi;
 	*left = 0;
-	over = (CURLMsg){.msg = CURLMSG_DONE, .data.result = CURLE_RECV_ERROR};
-	return hangs_up && !*part ? &over : NULL;
+	said = (CURLMsg){.msg = CURLMSG_DONE, .data.result = over};
+	return hangs_up && !*part ? &said : NULL;
 }
 
 CURLMcode curl_multi_remove_handle(CURLM *multi, CURL *curl)
@@ -594,11 +596,25 @@ static void test_the_term(void **unused)
 /* ---- what it watches ---- */
 
 #define CREATED	  "{\"result\":{\"watch_id\":\"1\",\"created\":true}}\n"
+#define FORGOT	  "{\"result\":{\"canceled\":true,\"compact_revision\":\"9\"}}\n"
 #define EVENT(id) "{\"result\":{\"watch_id\":\"" id "\",\"events\":[{}]}}\n"
+
+/* What is told by the first of three looks that tells something. */
+static int look(struct store *s, const char *const *part_of)
+{
+	static const struct store_under what[] = {{"limit/", false}, {"member/", true}};
+	int change = 0;
+
+	memset(parts, 0, sizeof(parts));
+	memcpy(parts, part_of, 3 * sizeof(*parts));
+	part = parts;
+	for (int k = 0; k < 3 && !change; k++)
+		change = store_etcd.watch(s, what, ARRAY(what), 7, 0);
+	return change;
+}
 
 static void test_what_changed(void **unused)
 {
-	static const struct store_under what[] = {{"limit/", false}, {"member/", true}};
 	static const struct {
 		const char *part[3];
 		bool hangs_up;
@@ -611,30 +627,90 @@ static void test_what_changed(void **unused)
 	    {{EVENT("0")}, false, 3}, /* what is not clear is all */
 	    {{EVENT("3")}, false, 0},
 	    {{EVENT("9")}, false, 3},
-	    {{"{\"result\":{\"canceled\":true}}\n"}, false, 3},
-	    {{"no JSON\n"}, false, 3},
-	    {{NULL}, true, -1},
+	    {{FORGOT}, false, 3},
+	    {{EVENT("2") FORGOT}, true, 3},
+	    {{EVENT("2") "no JSON\n"}, false, 2},
 	    {{EVENT("1")}, true, 1},
 	};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(rows); i++) {
 		struct store *s = open_with(0);
-		int change = 0;
+		int change;
 
 		assert_non_null(s);
-		memset(parts, 0, sizeof(parts));
-		memcpy(parts, rows[i].part, sizeof(rows[i].part));
-		part = parts;
 		hangs_up = rows[i].hangs_up;
-		for (int k = 0; k < 3 && !change; k++)
-			change = store_etcd.watch(s, what, ARRAY(what), 7, 0);
+		change = look(s, rows[i].part);
 		if (change != rows[i].change)
 			fail_msg("%zu: %d", i, change);
-		if (change < 0)
-			assert_non_null(strstr(store_etcd.why(s), "it cannot be watched: "));
 		store_etcd.close(s);
 	}
+}
+
+/* In whichever way it is: nothing has changed, and whoever asks waits before it asks again. */
+static void test_it_is_refused_to_watch(void **unused)
+{
+	static const struct {
+		const char *part[3];
+		bool hangs_up;
+		CURLcode over;
+		const char *why;
+	} rows[] = {
+	    {{NULL}, true, CURLE_RECV_ERROR, "Failure when receiving data from the peer"},
+	    {{NULL}, true, CURLE_OK, "it says 404"},
+	    {{"no line"}, true, CURLE_OK, "it says 404: no line"},
+	    {{"404 page not found\n"}, true, CURLE_OK, "it says 404: 404 page not found"},
+	    {{CREATED "no JSON\n" EVENT("1")}, false, CURLE_OK, "it says 404: no JSON"},
+	    {{"{\"result\":{\"canceled\":true}}\n"},
+	     false,
+	     CURLE_OK,
+	     "it says 404: {\"result\":{\"canceled\":true}}"},
+	    {{"\n"}, false, CURLE_OK, "it says 404"},
+	};
+	const size_t begin = strlen(AT ": it cannot be watched: ");
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct store *s = open_with(0);
+		int change;
+
+		assert_non_null(s);
+		script[0].status = 404;
+		hangs_up = rows[i].hangs_up;
+		over = rows[i].over;
+		change = look(s, rows[i].part);
+		if (change != -1)
+			fail_msg("%zu: %d", i, change);
+		assert_int_equal(strncmp(store_etcd.why(s), AT ": it cannot be watched: ", begin),
+				 0);
+		assert_string_equal(store_etcd.why(s) + begin, rows[i].why);
+		store_etcd.close(s);
+	}
+}
+
+/* A store that has forgotten what was to be watched is read once, and not without end. */
+static void test_what_is_forgotten(void **unused)
+{
+	static const struct store_under what[] = {{"limit/", false}, {"member/", true}};
+	static const struct {
+		const char *part;
+		int change;
+	} rows[] = {{FORGOT, 3},	  {FORGOT, -1}, {FORGOT, -1},	       {EVENT("1"), 1},
+		    {FORGOT, 3},	  {FORGOT, -1}, {"no JSON\n", -1},     {FORGOT, -1},
+		    {CREATED FORGOT, -1}, {CREATED, 0}, {EVENT("2") FORGOT, 3}};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	memset(parts, 0, sizeof(parts));
+	hangs_up = false;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		parts[0] = rows[i].part;
+		part = parts;
+		if (store_etcd.watch(s, what, ARRAY(what), 7, 0) != rows[i].change)
+			fail_msg("%zu", i);
+	}
+	store_etcd.close(s);
 }
 
 /* Of what is watched none is left out. */
@@ -873,6 +949,8 @@ int main(void)
 	    cmocka_unit_test(test_strange_answers),
 	    cmocka_unit_test(test_the_term),
 	    cmocka_unit_test(test_what_changed),
+	    cmocka_unit_test(test_it_is_refused_to_watch),
+	    cmocka_unit_test(test_what_is_forgotten),
 	    cmocka_unit_test(test_no_memory_to_watch),
 	    cmocka_unit_test(test_more_is_watched),
 	    cmocka_unit_test(test_a_watch_that_may_be_dead),

@@ -180,8 +180,23 @@ static enum store_result write_key(struct store *s, const char *key, const char 
 	return STORE_DONE;
 }
 
+static int seen; /* by who watches */
+static unsigned int watches;
+
+static int watch(struct store *s, const struct store_under *what, size_t n, uint64_t after,
+		 uint32_t wait_ms)
+{
+	(void)s;
+	(void)what;
+	(void)n;
+	(void)after;
+	(void)wait_ms;
+	watches++;
+	return seen;
+}
+
 static const struct store_kind small = {
-    .hold = hold, .read = read_news, .write = write_key, .drop = drop, .why = why};
+    .hold = hold, .read = read_news, .write = write_key, .drop = drop, .watch = watch, .why = why};
 static const uint64_t share_id[] = {7};
 static struct fleet_share share;
 static struct fleet_member m;
@@ -1502,9 +1517,70 @@ static void one_too_many_has_none(void **state)
 	}
 }
 
+/* A proxy that lets no watch through is asked once a second, and that is said once. */
+static void a_store_that_cannot_be_watched(void **state)
+{
+	const uint64_t begun = now;
+	unsigned int said = 0;
+
+	(void)state;
+	watches = 0;
+	seen = -1;
+	assert_int_equal(talk_watch(&t, 0, 1), -1);
+	assert_false(talk_unwatched(&t)); /* it may have ended */
+	now += S / 10;
+	assert_int_equal(talk_watch(&t, 0, 1), -1); /* and begun */
+	for (; now < begun + 20 * S; now += S / 10) {
+		int is = talk_watch(&t, 0, 1);
+
+		assert_true(is == -1 || is == TALK_LATER);
+		if (is == -1)
+			said += talk_unwatched(&t);
+		assert_in_range(said, now > begun + 4 * S, now > begun + 3 * S);
+		if (now == begun + 3 * S)
+			(void)send(FLEET_RENEW);
+	}
+	assert_in_range(watches, 20, 22);
+}
+
+/* One that is watched for long between is said anew, and is watched at once. */
+static void a_store_that_hangs_up_now_and_then(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 3; k++) {
+		watches = 0;
+		seen = -1;
+		assert_int_equal(talk_watch(&t, 0, 1), -1);
+		assert_false(talk_unwatched(&t));
+		now += 1;
+		seen = TALK_ITEMS;
+		assert_int_equal(talk_watch(&t, 0, 1), TALK_ITEMS);
+		assert_int_equal(watches, 2);
+		now += 11 * S;
+	}
+	seen = -1;
+	assert_int_equal(talk_watch(&t, 0, 1), -1);
+	now += 1;
+	(void)send(FLEET_RENEW);
+	now += 1;
+	assert_int_equal(talk_watch(&t, 0, 1), -1);
+	assert_true(talk_unwatched(&t));
+	now += 11 * S;
+	assert_int_equal(talk_watch(&t, 0, 1), -1);
+	now += 1;
+	fleet_nudge(&m);
+	(void)next_step();
+	assert_true(talk_send(&t, &request));
+	now += 1;
+	assert_int_equal(talk_watch(&t, 0, 1), -1);
+	assert_true(talk_unwatched(&t));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(a_store_that_cannot_be_watched, begin),
+	    cmocka_unit_test_setup(a_store_that_hangs_up_now_and_then, begin),
 	    cmocka_unit_test_setup(what_is_known_is_not_read_again, begin),
 	    cmocka_unit_test_setup(who_is_gone_is_noticed, begin),
 	    cmocka_unit_test_setup(who_came_back_is_another, begin),

@@ -65,12 +65,20 @@ struct agent {
 
 /* --- what is said ---------------------------------------------------------------------------- */
 
+static void tell(const struct agent *g, const char *text)
+{
+	char own[IF_NAMESIZE + 2];
+	bool named;
+
+	snprintf(own, sizeof(own), "%s: ", g->ifname);
+	named = !strncmp(text, own, strlen(own));
+	complaint("%s%s", named ? "" : own, printable(text).text);
+}
+
 /* Once, until something else is. */
 __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const char *format, ...)
 {
 	char text[sizeof(g->said)];
-	char own[IF_NAMESIZE + 2];
-	bool named;
 	va_list args;
 
 	va_start(args, format);
@@ -79,9 +87,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const cha
 	if (!strcmp(text, g->said))
 		return;
 	snprintf(g->said, sizeof(g->said), "%s", text);
-	snprintf(own, sizeof(own), "%s: ", g->ifname);
-	named = !strncmp(text, own, strlen(own));
-	complaint("%s%s", named ? "" : own, printable(text).text);
+	tell(g, text);
 	sd_notifyf(0, "STATUS=%s", printable(text).text);
 }
 
@@ -478,6 +484,13 @@ static void ask(struct agent *g, const struct fleet_request *request)
 	g->retry_ns = host_now_ns() + SECOND_NS / 2;
 }
 
+static void unwatched(struct agent *g)
+{
+	exchange_missed(&g->items.exchange);
+	if (talk_unwatched(&g->talk))
+		tell(g, talk_why(&g->talk));
+}
+
 /* Until there is something to do, or LOOK_MS have passed. */
 static void wait_for(struct agent *g, uint64_t wake_ns)
 {
@@ -495,10 +508,10 @@ static void wait_for(struct agent *g, uint64_t wake_ns)
 		fleet_nudge(&g->member);
 	if (seen > 0 && seen & TALK_ITEMS)
 		items->stale = true;
-	if (seen < 0)
-		exchange_missed(items);
-	else
+	if (seen >= 0)
 		exchange_quiet(items, at_ns < asked_ns ? at_ns : asked_ns);
+	else if (seen != TALK_LATER)
+		unwatched(g);
 	if (seen < 0)
 		(void)stopped(g, (uint32_t)ms);
 }

@@ -19,7 +19,8 @@
 #include "fleet/store.h"
 
 #define URL_MAX	 512
-#define NO_SPACE 8 /* gRPC's RESOURCE_EXHAUSTED */
+#define SAID_MAX 100 /* bytes of what is said in place of changes */
+#define NO_SPACE 8   /* gRPC's RESOURCE_EXHAUSTED */
 
 struct body {
 	char *text;
@@ -39,6 +40,7 @@ struct store {
 	char *watch_body;
 	size_t watches; /* what `watch` has, of the caller's */
 	bool failing;	/* a call has failed since it began: it may be dead, and not show it */
+	bool forgot;	/* the store what was to be watched, and it has told of no change since */
 	struct body watched;
 	uint64_t term; /* of the last leader that was heard of: each begins all leases anew */
 	char failed[CURL_ERROR_SIZE], watch_failed[CURL_ERROR_SIZE];
@@ -831,33 +833,48 @@ static bool start_watch(struct store *s, const struct store_under *what, size_t 
 	return true;
 }
 
+/* What came in place of changes: an error, a page of a proxy. */
+static void not_watched(struct store *s, const char *text, size_t len)
+{
+	long status = 0;
+
+	curl_easy_getinfo(s->watch, CURLINFO_RESPONSE_CODE, &status);
+	(void)fail(s, "%s: it cannot be watched: it says %ld%s%.*s", s->endpoint[s->at], status,
+		   len ? ": " : "", (int)(len < SAID_MAX ? len : SAID_MAX), len ? text : "");
+}
+
 /* Of one line: a bit for what has changed, all where that is not clear. *over: it is watched no
  * more. */
-static int change_of(const json_t *said, int all, bool *over)
+static int change_of(struct store *s, const json_t *said, int all, bool *over)
 {
 	const json_t *result = json_object_get(said, "result");
 	uint64_t id = number_of(result, "watch_id");
 
-	if (!result || json_is_true(json_object_get(result, "canceled"))) {
-		*over = true;
+	*over = !result || json_is_true(json_object_get(result, "canceled"));
+	if (*over && number_of(result, "compact_revision") && !s->forgot) {
+		s->forgot = true; /* what is read then is not forgotten: once is enough */
 		return all;
 	}
-	if (!json_object_get(result, "events"))
+	if (*over || !json_object_get(result, "events"))
 		return 0;
+	s->forgot = false;
 	return id && id <= STORE_WATCHES_MAX ? 1 << (id - 1) & all : all;
 }
 
 /* What came, a line each: the answer to a request for a watch is none that says of a change. */
-static int what_changed(struct body *body, int all, bool *over)
+static int what_changed(struct store *s, int all, bool *over)
 {
+	struct body *body = &s->watched;
 	char *line = body->text, *end;
 	int change = 0;
 
-	while (line && (end = memchr(line, '\n', body->text + body->len - line))) {
+	while (line && !*over && (end = memchr(line, '\n', body->text + body->len - line))) {
 		json_t *said = json_read(line, end - line, 0, NULL);
 
-		change |= change_of(said, all, over);
+		change |= change_of(s, said, all, over);
 		json_decref(said);
+		if (*over)
+			not_watched(s, line, end - line);
 		line = end + 1;
 	}
 	if (line) {
@@ -875,8 +892,12 @@ static bool ended(struct store *s)
 
 	if (!said || said->msg != CURLMSG_DONE)
 		return false;
-	(void)fail(s, "%s: it cannot be watched: %s", s->endpoint[s->at],
-		   s->watch_failed[0] ? s->watch_failed : curl_easy_strerror(said->data.result));
+	if (said->data.result == CURLE_OK)
+		not_watched(s, s->watched.text, s->watched.len);
+	else
+		(void)fail(s, "%s: it cannot be watched: %s", s->endpoint[s->at],
+			   s->watch_failed[0] ? s->watch_failed
+					      : curl_easy_strerror(said->data.result));
 	return true;
 }
 
@@ -907,14 +928,13 @@ static int watch(struct store *s, const struct store_under *what, size_t n, uint
 		return all;
 	for (;;) {
 		curl_multi_perform(s->multi, &running);
-		change = what_changed(&s->watched, all, &over);
+		change = what_changed(s, all, &over);
 		at_ms = now_ms();
-		if (change || !running || at_ms >= end_ms)
+		if (change || over || !running || at_ms >= end_ms)
 			break;
 		curl_multi_poll(s->multi, NULL, 0, (int)(end_ms - at_ms), NULL);
 	}
-	if (!running || over || ended(s)) {
-		(void)ended(s);
+	if (over || ended(s) || !running) {
 		stop_watch(s);
 		return change ? change : -1;
 	}

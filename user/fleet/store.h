@@ -148,8 +148,9 @@ struct store_kind {
 	 * Waits up to wait_ms for changes after that revision (of the first call, after a -1, and
 	 * of one with another n) of the n that are watched, always the same where n is. A bit for
 	 * each, from the lowest: there was one, or there may have been, as there may of all when n
-	 * is another than before; 0: none; -1: it cannot be watched now, or it is not known whether
-	 * it was (store->why), and the caller reads now and then.
+	 * is another than before, or the store has forgotten what followed that revision; 0: none;
+	 * -1: it cannot be watched now, or it is not known whether it was (store->why), and the
+	 * caller reads now and then.
 	 */
 	int (*watch)(struct store *store, const struct store_under *what, size_t n,
 		     uint64_t after_revision, uint32_t wait_ms);

@@ -9,8 +9,10 @@
 #include "fleet/exchange.h"
 #include "fleet/json.h"
 
-#define RECOUNT_NS	16000000ull /* between members who read all others anew, */
-#define RECOUNT_MEMBERS 64	    /* where there are more than that */
+#define WATCH_AGAIN_NS	1000000000ull
+#define UNWATCHED_NS	10000000000ull /* from one to the next of what is a row */
+#define RECOUNT_NS	16000000ull    /* between members who read all others anew, */
+#define RECOUNT_MEMBERS 64	       /* where there are more than that */
 
 #define KEY_TEXT TALK_KEY
 #define MEMBERS	 TALK_LAST
@@ -376,13 +378,40 @@ bool talk_send(struct talk *t, const struct fleet_request *r)
 	return true;
 }
 
+/* A store that ends and begins hangs up once: it is watched again at once. */
+static void missed(struct talk *t, uint64_t at_ns)
+{
+	if (!t->missed_ns || at_ns - t->missed_ns > UNWATCHED_NS) {
+		t->unwatched_ns = at_ns;
+		t->unwatched_told = false;
+	} else {
+		t->watch_ns = at_ns + WATCH_AGAIN_NS;
+	}
+	t->missed_ns = at_ns;
+}
+
+bool talk_unwatched(struct talk *t)
+{
+	if (t->unwatched_told || t->answered_ns - t->took_ns <= t->unwatched_ns)
+		return false;
+	t->unwatched_told = true;
+	return true;
+}
+
 int talk_watch(struct talk *t, uint64_t items, uint32_t wait_ms)
 {
 	static const struct store_under what[] = {
 	    {LIMITS, false}, {MEMBERS, true}, {EXCHANGE_ITEMS, false}};
 	uint64_t after = items && items < t->revision ? items : t->revision;
 
-	return t->kind->watch(t->store, what, items ? 3 : 2, after, wait_ms);
+	int seen;
+
+	if (t->now_ns() < t->watch_ns)
+		return TALK_LATER;
+	seen = t->kind->watch(t->store, what, items ? 3 : 2, after, wait_ms);
+	if (seen < 0)
+		missed(t, t->now_ns());
+	return seen;
 }
 
 void talk_guard(const struct talk *t, char key[TALK_KEY])

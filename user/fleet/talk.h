@@ -43,6 +43,10 @@ struct talk {
 	uint32_t members;    /* sessions that were there at the last look, gone or not */
 	uint32_t strangers;  /* records of limits that this host has not, in use by others */
 	char why[FLEET_WHY]; /* of the last record that could not be read; "": all could */
+	/* Of a store that cannot be watched: since when in a row, when last, and when it is tried.
+	 */
+	uint64_t unwatched_ns, missed_ns, watch_ns;
+	bool unwatched_told;
 	/* For talk_send alone. */
 	struct fleet_record *record; /* one for each share */
 	struct fleet_read *read;
@@ -55,10 +59,16 @@ bool talk_send(struct talk *talk, const struct fleet_request *request);
 /*
  * Waits up to wait_ms for changes, TALK_ of them; -1: the store cannot be watched, and nothing was
  * waited for. `items`: what exchange.h has is watched, too, from that revision on; 0: it is not.
+ * One that cannot be watched again and again is asked once a second: until then TALK_LATER, and
+ * nothing was waited for either.
  */
 #define TALK_RECORDS 3
 #define TALK_ITEMS   4
+#define TALK_LATER   (-2)
 int talk_watch(struct talk *talk, uint64_t items, uint32_t wait_ms);
+/* After a -1: is it to be said by talk_why? Once in a row, where the store has answered meanwhile.
+ */
+bool talk_unwatched(struct talk *talk);
 /* The key of this host's session, for writes that need it. */
 void talk_guard(const struct talk *talk, char key[TALK_KEY]);
 const char *talk_why(const struct talk *talk);
