@@ -525,12 +525,33 @@ static uint16_t value_of(struct reading *r, const struct set_word *field, size_t
 }
 
 /*
+ * What is between the fields of the line: what ends its first one, since fields between tabs may
+ * have commas. Blanks before a comma are the field's, tabs among them.
+ */
+static char mark_of(struct set_word line)
+{
+	bool quoted = false, tab = false;
+
+	for (size_t i = 0; i < line.n; i++) {
+		char c = line.at[i];
+
+		if (!quoted && c == ',')
+			return ',';
+		if (tab && !is_blank(c))
+			return '\t';
+		tab |= !quoted && c == '\t';
+		quoted ^= c == '"';
+	}
+	return '\t';
+}
+
+/*
  * One field at least. *open: the last begins with a quote that the line does not end; what another
  * program takes for the rest of it would be read as a prefix of its own.
  */
 static size_t split(struct set_word line, struct set_word *field, bool *open)
 {
-	char mark = memchr(line.at, ',', line.n) ? ',' : '\t';
+	char mark = mark_of(line);
 	size_t n = 0, from = 0;
 	bool quoted = false;
 
