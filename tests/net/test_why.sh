@@ -365,7 +365,7 @@ without_ethernet()
 	with open(sys.argv[1] + ".short", "wb") as f: # of Ethernet, and less than its header
 	    f.write(struct.pack("<IHHiIIIIIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1, 5, 0, 5, 5) + bytes(5))
 	END
-	of_t0 '[.reason, .len_bytes]' '["truncated",0]' --pcap "$work/raw.pcap.short" --frame 1 || return
+	of_t0 '[.reason, .len_bytes, .wait_ns]' '["truncated",0,null]' --pcap "$work/raw.pcap.short" --frame 1 || return
 	of_t0 '[.reason, .rule, .len_bytes]' '["admit","inside",60]' --pcap "$work/raw.pcap" --frame 1 || return
 	of_t0 '[.reason, .rule, .len_bytes]' '["admit","rest",32]' --pcap "$work/raw.pcap" --frame 2 || return
 	of_t0 '[.reason, .rule, .len_bytes]' '["admit","rest",60]' "$inner" || return

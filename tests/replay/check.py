@@ -374,15 +374,15 @@ def why_more():
         for text in ("", "unparsed: pass\n"):
             found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "--frame", str(n),
                                    input=policy("flow") + text).stdout)
-            assert found["fate"] == "is dropped" and found["reason"] == "too_deep", found
+            assert [found[k] for k in ("fate", "reason", "wait_ns")] == ["is dropped", "too_deep", None], found
     shapes = [n + 1 for n, row in enumerate(rows(policy("flow"), "shapes.pcap")) if row["reason"] == "bad_header"]
     assert shapes
     for n in shapes[:1]:
-        for text, fate in (("unparsed: drop\n", "is dropped"), ("unparsed: pass\n", "passes"),
-                           ("unparsed: drop\nmode: monitor\n", "passes")):
+        for text, fate, wait_ns in (("", "is dropped", None), ("unparsed: pass\n", "passes", 0),
+                                    ("unparsed: drop\nmode: monitor\n", "passes", 0)):
             found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "--frame", str(n),
                                    input=policy("flow") + text).stdout)
-            assert found["fate"] == fate and found["reason"] == "bad_header", found
+            assert [found[k] for k in ("fate", "reason", "wait_ns")] == [fate, "bad_header", wait_ns], found
 
 
 def records(data):

@@ -450,6 +450,14 @@ static void emit_denied_keys(const struct question *q, const struct why *why)
 	emit_denied(q, &d, why->source_ns ? "its source" : "its keys");
 }
 
+/* Of what cannot be read: it is for no limit, so that no time lets it pass. */
+static bool drops_unparsed(const struct question *q, enum pacer_reason reason)
+{
+	return pacer_verdict_of(reason) == PACER_VERDICT_UNPARSED &&
+	       !(q->bin->flags & PACER_MONITOR) &&
+	       (q->bin->flags & PACER_UNPARSED_DROP || reason == PACER_TOO_DEEP);
+}
+
 /* What becomes of it: not what is denied where the policy only looks on. */
 static const char *judged(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
@@ -465,9 +473,7 @@ static const char *judged(const struct question *q, const struct why *why, enum 
 	case PACER_VERDICT_ADMIT:
 		return "passes";
 	case PACER_VERDICT_UNPARSED:
-		return !monitor && (q->bin->flags & PACER_UNPARSED_DROP || reason == PACER_TOO_DEEP)
-			   ? "is dropped"
-			   : "passes";
+		return drops_unparsed(q, reason) ? "is dropped" : "passes";
 	case PACER_VERDICT_DENY:
 		break;
 	}
@@ -595,6 +601,8 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	if (denied) {
 		emit_wait("wait_ns", q, why->when_ns);
 		emit_text(reason == PACER_DENY_VERDICT ? "\n" : ", if nothing else comes\n");
+	} else if (drops_unparsed(q, reason)) {
+		emit_null("wait_ns", NULL);
 	} else {
 		emit_uint("wait_ns", 0, NULL);
 	}
