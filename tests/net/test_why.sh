@@ -113,6 +113,7 @@ of_a_key()
 	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.11)" '[["a",3],["b",2],["d",1]]' "of an address"
 	equal "$(why '[.rules[] | .name]' 10.78.0.1)" '["a","c"]' "of another"
 	equal "$(why '[.rules[] | [.name, (.limits[] | .used)]]' 10.77.0.0/24)" '[["d",1]]' "of a prefix"
+	equal "$(why '[.rules[] | [.name, (.limits[] | .key, .family, .used)]]' all)" '[["a","all",null,3]]' "of all" || return
 	equal "$(why '[.rules[] | .limits[] | [.reason, .wait_ns > 0]]' 10.77.0.11)" \
 		'[["window",true],["admit",false],["admit",false]]' "what they say"
 	text=$(pacer why s0 fd77::5/128)

@@ -150,7 +150,7 @@ static void read_as_limit(struct question *q, const struct policy_key *kind)
 {
 	struct pacer_packet pkt;
 
-	if (q->pkt.family != PACER_FAMILY_NONE || tally_key_read(kind, q->key, &pkt))
+	if (q->pkt.family != PACER_FAMILY_NONE || why_key_read(kind, q->key, &pkt))
 		return;
 	q->sourceless = !(kind->parts & KEY_PART_SRC);
 	if (q->sourceless)

@@ -318,7 +318,7 @@ int several_run(const struct verb *verb, struct options *o)
 	static struct several s;
 	int n_names, code;
 
-	if (verb->interfaces == INTERFACES_NONE || !o->n_args)
+	if (verb->interfaces == INTERFACES_NONE || !o->n_args || o->replay) /* a capture has none */
 		return verb->run(o);
 	n_names = count_names(verb, o);
 	if (n_names == 1 && !is_all(o, n_names))

@@ -290,6 +290,14 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 			   : w->now_ns;
 }
 
+int why_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
+{
+	if (kind->parts)
+		return tally_key_read(kind, text, pkt);
+	*pkt = (struct pacer_packet){.family = PACER_FAMILY_4, .vlan = PACER_VLAN_NONE};
+	return strcmp(text, "all") ? -1 : 0;
+}
+
 /* The key as the limit counts it: as it is written, or the prefix that a source is counted by. */
 static bool read_key(const struct policy_key *by, const char *key, uint8_t source_bits,
 		     const struct pacer_packet *source, struct pacer_packet *pkt)
@@ -297,7 +305,7 @@ static bool read_key(const struct policy_key *by, const char *key, uint8_t sourc
 	uint8_t len = source->family == PACER_FAMILY_4 ? by->src4 : by->src6;
 	char text[TALLY_TEXT];
 
-	if (!tally_key_read(by, key, pkt))
+	if (!why_key_read(by, key, pkt))
 		return true;
 	if (by->parts != KEY_PART_SRC || len > source_bits)
 		return false;

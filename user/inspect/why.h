@@ -71,6 +71,11 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 		struct why *why);
 
 /*
+ * As tally_key_read, and the key `all` of a limit without parts, which is one of both families: a
+ * packet of IPv4 stands for it. Bans have no such key.
+ */
+int why_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt);
+/*
  * Of a key, as tally_key_text writes it, under rule w->rule: the limits that count by such keys, or
  * by a prefix of the source that it is, of which source_bits bits are known (w->pkt has them; 0:
  * it is none), or by the source's value in a set; and until when the key is banned. A key without
