@@ -77,7 +77,8 @@ static struct object objects[2 * INTERFACES];
 static size_t n_objects;
 static uint32_t state_of[PROGRAMS], last_id;
 static struct pacer_control control, shadow_control;
-static bool with_dispatcher, shadowed, tools_asked, raw_ip[INTERFACES];
+static bool with_dispatcher, shadowed, raw_ip[INTERFACES];
+static bool unheeded; /* pins were made, and what is written into them counted for nothing */
 static bool only_named, other_abi; /* the pacer there is none; or of another version */
 static int opened;		   /* sites, objects and pacers that are open */
 static uint32_t stolen_by;   /* a program that another puts on as this one is attached; 0: nobody */
@@ -518,7 +519,6 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *w
 	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
 	a->ifindex = device_index(ifname, NULL);
 	a->prog_fd = FD + (int)a->prog_id;
-	control.tools = tools_asked;
 	opened++;
 	return 0;
 }
@@ -598,14 +598,15 @@ int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_
 	(void)instead;
 	if (befalls())
 		return policy_fail(why, 0, "%s: its pins cannot be made", a[0].ifname);
+	unheeded = !control.tools || (shadowed && !shadow_control.tools);
 	for (size_t k = 0; k < n; k++)
 		named(a[k].ifname)->pins = state_of[a[k].prog_id];
 	return 0;
 }
 
-void pinned_heed(const struct attached *a)
+void pinned_heed(const struct attached *a, bool heeds)
 {
-	a->control->tools = 1;
+	a->control->tools = heeds;
 }
 
 int attached_shadow(const struct attached *a, struct attached *s, struct policy_error *why)
@@ -615,7 +616,6 @@ int attached_shadow(const struct attached *a, struct attached *s, struct policy_
 	if (befalls())
 		return policy_fail(why, 0, "%s: its shadow cannot be opened", a->ifname);
 	*s = (struct attached){.control = &shadow_control};
-	shadow_control.tools = tools_asked;
 	opened++;
 	return 0;
 }
@@ -757,14 +757,14 @@ static void begin_anew(const struct work *w, bool dispatcher)
 {
 	memset(at, 0, sizeof(at));
 	memset(&fault, 0, sizeof(fault));
-	memset(&shadow_control, 0, sizeof(shadow_control));
+	unheeded = false;
+	control.tools = shadow_control.tools = w->tools;
 	last_id = 0;
 	opened = 0;
 	n_objects = 0;
 	told_left = 0;
 	with_dispatcher = dispatcher;
 	shadowed = w->shadowed;
-	tools_asked = w->tools;
 	shared = w->shared;
 	options = (struct attach_options){w->mode, w->direct, w->replace, w->pin};
 	begin = (struct object_begin){.tools = w->tools};
@@ -803,6 +803,11 @@ static const char *wrong_with(const struct work *w, int result, const struct int
 		return "something is left open";
 	if (result && strncmp(error.text, "eth", 3) != 0)
 		return "it does not say where";
+	if (unheeded)
+		return "there were pins that nobody looks into";
+	if (result ? control.tools != w->tools || shadow_control.tools != w->tools
+		   : w->pin && !control.tools)
+		return "tools are heeded where they were not, or not where they are to be";
 	for (size_t i = 0; i < w->n; i++) {
 		const struct interface *now = &at[i];
 		bool changed = !same(now, &before[i]);

@@ -522,28 +522,31 @@ static int upgrade_with(struct loading *l, struct attached *a)
  * Its maps stay, so that the pins can be there before. Where nobody asks for them they lead there
  * already, unless a load was killed; or another has their place, which is no ground to refuse.
  */
-static int upgrade_pinned(struct loading *l, const struct attached *before, struct attached *a)
+static int upgrade_pinned(struct loading *l, const struct attached *before, bool had,
+			  struct attached *a)
 {
 	static const struct pinned_ids none;
 
 	if (l->options->pin && find_pinned(l))
 		return -1;
-	if ((l->options->pin || before->control->tools) && pinned_put(before, &none, 1, l->error) &&
-	    l->options->pin)
+	if ((l->options->pin || had) && pinned_put(before, &none, 1, l->error) && l->options->pin)
 		return -1;
 	if (!upgrade_with(l, a))
 		return 0;
-	if (l->options->pin && !before->control->tools)
+	if (l->options->pin && !had)
 		pinned_remove(l->ifname, &l->pinned, 0, NULL);
 	return -1;
 }
 
 /*
- * What tools ban is heeded at once, by a shadow as well. That is opened before anything is changed:
- * one that cannot be would ignore them once it is promoted.
+ * What tools ban is heeded before there are pins, by a shadow as well: who is killed in between
+ * leaves a pacer whose pins are gone, which is told, and none whose pins nobody looks into. The
+ * shadow is opened before anything is changed: one that cannot be would ignore the pins once it is
+ * promoted.
  */
 static int upgrade_heeding(struct loading *l, const struct attached *before, struct attached *a)
 {
+	bool had = before->control->tools;
 	struct policy_error why = {0};
 	struct attached shadow;
 	int none = attached_shadow(before, &shadow, &why), result;
@@ -552,11 +555,15 @@ static int upgrade_heeding(struct loading *l, const struct attached *before, str
 		*l->error = why;
 		return -1;
 	}
-	result = upgrade_pinned(l, before, a);
-	if (!result)
-		pinned_heed(a);
-	if (!result && !none)
-		pinned_heed(&shadow);
+	pinned_heed(before, true);
+	if (!none)
+		pinned_heed(&shadow, true);
+	result = upgrade_pinned(l, before, had, a);
+	if (result && !had) {
+		pinned_heed(before, false);
+		if (!none)
+			pinned_heed(&shadow, false);
+	}
 	if (!none)
 		attached_release(&shadow);
 	return result;
@@ -569,7 +576,8 @@ static int upgrade_found(struct loading *l, struct attached *a)
 
 	if (attached_find(l->ifname, &before, l->error))
 		return -1;
-	result = l->options->pin ? upgrade_heeding(l, &before, a) : upgrade_pinned(l, &before, a);
+	result = l->options->pin ? upgrade_heeding(l, &before, a)
+				 : upgrade_pinned(l, &before, before.control->tools, a);
 	attached_release(&before);
 	return result;
 }

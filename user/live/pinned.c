@@ -467,14 +467,17 @@ int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_
 
 /* --- judged by them --------------------------------------------------------------------------- */
 
-/* The short way asks for no bans of other tools: it is for no packet from here on. */
-void pinned_heed(const struct attached *a)
+/* The short way asks for no bans of other tools: it is for no packet where they are heeded. */
+void pinned_heed(const struct attached *a, bool heeds)
 {
-	a->control->tools = 1;
+	a->control->tools = heeds;
 	for (uint32_t copy = 0; copy < 2; copy++) {
 		struct pacer_policy *policy = &a->copy[copy].policy;
 
-		__atomic_or_fetch(&policy->flags, PACER_TOOLS, __ATOMIC_RELEASE);
+		if (heeds)
+			__atomic_or_fetch(&policy->flags, PACER_TOOLS, __ATOMIC_RELEASE);
+		else
+			__atomic_and_fetch(&policy->flags, ~(__u32)PACER_TOOLS, __ATOMIC_RELEASE);
 		pacer_short_reshape(policy, a->control, copy);
 	}
 }

@@ -67,8 +67,8 @@ int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct polic
  */
 int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_t n,
 	       struct policy_error *error);
-/* From here on packets are judged by what tools write. Of a shadow, the same by itself. */
-void pinned_heed(const struct attached *a);
+/* From here on packets are judged by what tools write, or not. Of a shadow, the same by itself. */
+void pinned_heed(const struct attached *a, bool heeds);
 /* Removes what lies under the interface's name and is used by nobody, a pacer's. */
 void pinned_sweep(const char *ifname);
 /*
