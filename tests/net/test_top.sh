@@ -362,6 +362,36 @@ ends_by_signals()
 }
 
 # Where nothing can be drawn it says so, in one line; --once and --json want no terminal.
+# Whoever began it is killed, and a shell has the terminal: what is typed to others would keep it busy for good.
+ends_where_keys_are_of_others()
+{
+	local got
+
+	watched_policy
+	cat >"$work/began" <<-END
+		echo \$\$ >'$work/began.pid'
+		bash -c 'echo \$\$ >"$work/top.pid"; exec "$BUILD/xdp-pacer" top s0'
+		true
+	END
+	cat >"$work/leads" <<-END
+		set -m
+		bash '$work/began'
+		touch '$work/leads.on'
+		while kill -0 \$(<'$work/top.pid') 2>/dev/null; do sleep 0.1; done
+		clear
+		echo top has ended
+	END
+	got=$(shell_on_screen 24 80 "exec bash '$work/leads'" <<-END
+		wait ^RULE
+		run kill -KILL \$(cat $work/began.pid)
+		run until [ -e $work/leads.on ]; do sleep 0.1; done
+		type x
+		wait ^top has ended$
+		exit 0
+	END
+	) || fail "$got"
+}
+
 without_a_terminal()
 {
 	local lines term columns
@@ -464,6 +494,7 @@ check top-takes-keys takes_keys
 check top-survives survives
 check top-survives-any-size survives_any_size
 check top-ends-by-signals ends_by_signals
+check top-ends-where-keys-are-of-others ends_where_keys_are_of_others
 check top-without-a-terminal without_a_terminal
 check top-as-json as_json
 finish

@@ -50,6 +50,41 @@ static int a_key(void)
 		   : 3;
 }
 
+/* Of a group that nobody is left to let go on: who leads the session is of another. */
+static int left_behind(int ready)
+{
+	char go;
+
+	if (read(ready, &go, 1) != 1 || terminal_begin(true))
+		return 1;
+	if (terminal_wait(LONG) != TERMINAL_KEY || terminal_key() != -1)
+		return 2;
+	return terminal_is_lost() ? 0 : 3;
+}
+
+/* What is typed is another's, who does not read it. */
+static int lost(void)
+{
+	int ready[2], done[2], code = 9;
+	pid_t between;
+
+	if (terminal_is_lost() || pipe(ready) || pipe(done))
+		return 8;
+	between = fork();
+	if (!between) {
+		if (setpgid(0, 0))
+			_exit(1);
+		if (fork())
+			_exit(0);
+		code = left_behind(ready[0]);
+		_exit(write(done[1], &code, sizeof(code)) != sizeof(code));
+	}
+	if (waitpid(between, NULL, 0) != between || write(master, "x\n", 2) != 2 ||
+	    write(ready[1], "", 1) != 1)
+		return 7;
+	return read(done[0], &code, sizeof(code)) == sizeof(code) ? code : 6;
+}
+
 static int resized(void)
 {
 	if (terminal_begin(false))
@@ -187,6 +222,7 @@ static void test_what_ends_it(void **unused)
 {
 	(void)unused;
 	assert_int_equal(ended(hung_up), 0);
+	assert_int_equal(ended(lost), 0);
 	assert_int_equal(ended(told_to_end), SIGTERM);
 }
 

@@ -215,3 +215,8 @@ int terminal_key(void)
 
 	return read(STDIN_FILENO, &key, 1) == 1 ? key : -1;
 }
+
+bool terminal_is_lost(void)
+{
+	return tcgetpgrp(STDIN_FILENO) != getpgrp();
+}

@@ -52,5 +52,11 @@ void terminal_drawn(void);
 enum terminal_event terminal_wait(uint64_t until_ns);
 /* The next key; -1: there is none. */
 int terminal_key(void);
+/*
+ * Are the keys another's? Asked where one was told and none came: read fails for who is in the
+ * background, and is not stopped for it, as nobody is left who could let it go on. What is typed
+ * then would be told again and again.
+ */
+bool terminal_is_lost(void);
 
 #endif

@@ -268,13 +268,15 @@ static int key_of(int got, wint_t character)
 	}
 }
 
-/* All keys that have come. False: that was the end. */
+/* All keys that have come. False: that was the end, or there are none for it any more. */
 static bool take_keys(struct screen *s)
 {
+	bool any = false;
 	wint_t character;
 	int got;
 
-	while ((got = get_wch(&character)) != ERR)
+	while ((got = get_wch(&character)) != ERR) {
+		any = true;
 		switch (top_press(s->view, s->hand, key_of(got, character), LINES)) {
 		case TOP_QUIT:
 			return false;
@@ -284,7 +286,8 @@ static bool take_keys(struct screen *s)
 		case TOP_NOTHING:
 			break;
 		}
-	return true;
+	}
+	return any || !terminal_is_lost();
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
