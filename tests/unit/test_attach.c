@@ -632,8 +632,11 @@ void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t go
 	struct interface *i = named(ifname);
 
 	(void)gone;
-	(void)left;
-	if (ids->of[PINNED_4] && i->pins == ids->of[PINNED_4])
+	if (!ids->of[PINNED_4] || i->pins != ids->of[PINNED_4])
+		return;
+	if (left && befalls())
+		left->cause = EMFILE;
+	else
 		i->pins = 0;
 }
 
@@ -792,22 +795,25 @@ static bool is_owned_up(const char *ifname)
 	snprintf(says[0], sizeof(*says), "%s still has the new pacer", ifname);
 	snprintf(says[1], sizeof(*says), "%s may still have the new pacer", ifname);
 	snprintf(says[2], sizeof(*says), "%s keeps the new pacer", ifname);
-	return strstr(error.text, says[0]) || strstr(error.text, says[1]) ||
-	       strstr(error.text, says[2]);
+	return strstr(error.text, "; its pins stay, and count") || strstr(error.text, says[0]) ||
+	       strstr(error.text, says[1]) || strstr(error.text, says[2]);
 }
 
 /* NULL: all is as it should be. */
 static const char *wrong_with(const struct work *w, int result, const struct interface *before)
 {
+	bool heeded = w->tools || at[0].pins;
+
 	if (opened)
 		return "something is left open";
 	if (result && strncmp(error.text, "eth", 3) != 0)
 		return "it does not say where";
 	if (unheeded)
 		return "there were pins that nobody looks into";
-	if (result ? control.tools != w->tools || shadow_control.tools != w->tools
-		   : w->pin && !control.tools)
-		return "tools are heeded where they were not, or not where they are to be";
+	if (result && (control.tools != heeded || (shadowed && shadow_control.tools != heeded)))
+		return "tools are heeded where they were not, or not where pins are";
+	if (!result && w->pin && !control.tools)
+		return "no tools are heeded";
 	for (size_t i = 0; i < w->n; i++) {
 		const struct interface *now = &at[i];
 		bool changed = !same(now, &before[i]);

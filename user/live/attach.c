@@ -521,9 +521,10 @@ static int upgrade_with(struct loading *l, struct attached *a)
 /*
  * Its maps stay, so that the pins can be there before. Where nobody asks for them they lead there
  * already, unless a load was killed; or another has their place, which is no ground to refuse.
+ * *left: after a failure, pins that were made and cannot be removed.
  */
 static int upgrade_pinned(struct loading *l, const struct attached *before, bool had,
-			  struct attached *a)
+			  struct attached *a, struct pins_left *left)
 {
 	static const struct pinned_ids none;
 
@@ -534,19 +535,20 @@ static int upgrade_pinned(struct loading *l, const struct attached *before, bool
 	if (!upgrade_with(l, a))
 		return 0;
 	if (l->options->pin && !had)
-		pinned_remove(l->ifname, &l->pinned, 0, NULL);
+		pinned_remove(l->ifname, &l->pinned, 0, left);
 	return -1;
 }
 
 /*
  * What tools ban is heeded before there are pins, by a shadow as well: who is killed in between
- * leaves a pacer whose pins are gone, which is told, and none whose pins nobody looks into. The
- * shadow is opened before anything is changed: one that cannot be would ignore the pins once it is
- * promoted.
+ * leaves a pacer whose pins are gone, which is told, and none whose pins nobody looks into. Nor
+ * does a failure, where they cannot be removed again. The shadow is opened before anything is
+ * changed: one that cannot be would ignore the pins once it is promoted.
  */
 static int upgrade_heeding(struct loading *l, const struct attached *before, struct attached *a)
 {
 	bool had = before->control->tools;
+	struct pins_left left = {.cause = 0};
 	struct policy_error why = {0};
 	struct attached shadow;
 	int none = attached_shadow(before, &shadow, &why), result;
@@ -558,8 +560,10 @@ static int upgrade_heeding(struct loading *l, const struct attached *before, str
 	pinned_heed(before, true);
 	if (!none)
 		pinned_heed(&shadow, true);
-	result = upgrade_pinned(l, before, had, a);
-	if (result && !had) {
+	result = upgrade_pinned(l, before, had, a, &left);
+	if (left.cause)
+		policy_append(l->error, "; its pins stay, and count");
+	if (result && !had && !left.cause) {
 		pinned_heed(before, false);
 		if (!none)
 			pinned_heed(&shadow, false);
@@ -577,7 +581,7 @@ static int upgrade_found(struct loading *l, struct attached *a)
 	if (attached_find(l->ifname, &before, l->error))
 		return -1;
 	result = l->options->pin ? upgrade_heeding(l, &before, a)
-				 : upgrade_pinned(l, &before, before.control->tools, a);
+				 : upgrade_pinned(l, &before, before.control->tools, a, NULL);
 	attached_release(&before);
 	return result;
 }
