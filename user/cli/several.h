@@ -20,8 +20,8 @@ int several_fit(const struct options *o, int n);
 /*
  * Runs the verb, once for each interface that its arguments begin with. Of several it is one result
  * (emit_many_begin). What changes something is done once for interfaces that share their state, and
- * for none if one of them has no pacer. Of a capture (--replay) no argument is an interface. Returns
- * the exit code, the worst of all.
+ * for none if one of them has no pacer. Of a capture (--replay) no argument is an interface.
+ * Returns the exit code, the worst of all.
  */
 int several_run(const struct verb *verb, struct options *options);
 
