@@ -567,20 +567,33 @@ static size_t split(struct set_word line, struct set_word *field, bool *open)
 	return n;
 }
 
-/* "192.0.2.0,192.0.2.255,XX": a range in two fields, where the value says that there are more. */
-static int two_addresses(struct reading *r, const struct set_word *field, uint16_t value)
+/* Both are addresses. */
+static int add_between(struct reading *r, struct set_word first, struct set_word last,
+		       uint16_t value)
 {
 	char text[128];
-	struct set_word first = unquoted(field[0]), last = unquoted(field[1]);
 	struct set_word range = {text, 0};
 
-	if (r->source->value_field < 3)
-		return wrong(r, "two addresses: with", last,
-			     "write a range as 192.0.2.1-192.0.2.9, or one address on a line");
-	/* Both are addresses, so there is room for them. */
 	snprintf(text, sizeof(text), "%.*s-%.*s", (int)first.n, first.at, (int)last.n, last.at);
 	range.n = strlen(text);
 	return add_element(r, range, value);
+}
+
+/* "192.0.2.0,192.0.2.255,XX": a range in two fields, where the value says that there are more. */
+static int two_addresses(struct reading *r, struct set_word first, struct set_word last,
+			 uint16_t value)
+{
+	if (r->source->value_field < 3)
+		return wrong(r, "two addresses: with", last,
+			     "write a range as 192.0.2.1-192.0.2.9, or one address on a line");
+	return add_between(r, first, last, value);
+}
+
+/* "192.0.2.1 - 192.0.2.9" with tabs for its blanks. */
+static bool is_range(const struct set_word *field, size_t n)
+{
+	return n > 2 && is(unquoted(field[1]), "-") && set_is_address(unquoted(field[0])) &&
+	       set_is_address(unquoted(field[2]));
 }
 
 /* The names of the fields, as the first line of a table has them. */
@@ -624,7 +637,9 @@ static int read_fields(struct reading *r, struct set_word line)
 	if (!value)
 		return -1;
 	if (n > 1 && set_is_address(unquoted(field[1])) && set_is_address(first))
-		return two_addresses(r, field, value);
+		return two_addresses(r, first, unquoted(field[1]), value);
+	if (is_range(field, n))
+		return add_between(r, first, unquoted(field[2]), value);
 	if (n > 1 && !r->source->value_field && is_another(first, unquoted(field[1])))
 		return wrong(r, "two prefixes: with", unquoted(field[1]), "write one on a line");
 	return add_element(r, first, value);
