@@ -8,9 +8,9 @@
  * packet is read as that of any frame (parse.h): w->pkt is the inner packet then, but for what is
  * of the frame, which are its length and its VLAN.
  *
- * There is no inner packet where the frame has no tunnel, where a tunnel's header or length
- * contradicts itself, so that no stack takes it, and where it carries what is not IP. A later
- * fragment has none, and a first one that of its bytes.
+ * There is no inner packet where the frame has no tunnel, where a tunnel's header or length, or the
+ * inner IP header, contradicts itself, so that no stack takes it, and where it carries what is not
+ * IP. A later fragment has none, and a first one that of its bytes.
  *
  * If a stack might find an inner packet where this does not look, it is reported as too deep: with
  * more than PACER_TUNNEL_PARTS extension headers of GTP-U or routes of GRE, PACER_PARSE_TAGS tags,
@@ -346,7 +346,8 @@ PACER_INLINE int pacer_inner_ends(PACER_FRAME *frame, const struct pacer_walk *w
 }
 
 /*
- * Reads the inner packet that was found into w->pkt, in the place of the one around it.
+ * Reads the inner packet that was found into w->pkt, in the place of the one around it: in part,
+ * where what is wrong with it lies behind its addresses, since a router looks no further.
  * PACER_PARSE_NOT_IP: there is none, since no stack accepts it.
  */
 PACER_GLOBAL int pacer_inner_parse(PACER_FRAME *frame, struct pacer_walk *w,
@@ -371,6 +372,11 @@ PACER_GLOBAL int pacer_inner_parse(PACER_FRAME *frame, struct pacer_walk *w,
 	w->pkt.inner = 1;
 	result =
 	    t->type == PACER_ETH_IP4 ? pacer_parse_ip4(&c, &w->pkt) : pacer_parse_ip6(&c, &w->pkt);
+	if (result != PACER_PARSED && w->pkt.family != PACER_FAMILY_NONE)
+		result = pacer_parse_part(&w->pkt, pacer_has_ports(w->pkt.proto) &&
+							   result == PACER_PARSE_TRUNCATED
+						       ? PACER_PORTS_UNKNOWN
+						       : PACER_PORTS_ANY);
 	if (result != PACER_PARSED && result != PACER_PARSE_TOO_DEEP)
 		return PACER_PARSE_NOT_IP;
 	if (w->pkt.l4 > PACER_INNER_LAST || !pacer_inner_ends(frame, w, t))

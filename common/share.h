@@ -17,10 +17,10 @@
  * burst. Why a rate whose parts move from host to host keeps its promise: let a host have the share
  * s of the rate at each time, and B be the burst's time. A key's theoretical arrival time is at
  * most B ahead, and an admission of cost c moves it by c / s. So within [a, b] the host admits at
- * most the integral of s and B times the largest s therein. A unit of the rate that moves to
- * another host is nobody's for B before: with n owners in [a, b] it is counted for at most b - a -
- * (n - 1) B in the integrals and for n B beside: for b - a + B in all, which is what one host would
- * admit by it.
+ * most the integral of s, and B times the largest s of each stretch in which s is not 0. A unit of
+ * the rate that moves to another host is nobody's for B before: with n owners in [a, b] it is
+ * counted for at most b - a - (n - 1) B in the integrals and for n B beside: for b - a + B in all,
+ * which is what one host would admit by it.
  *
  * Error: the share ends up to 17 ms early, and that may be a tick of a coarse clock late; whoever
  * writes it allows for that. A packet is judged by a share as it was when the packet came: whoever

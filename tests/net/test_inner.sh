@@ -122,9 +122,35 @@ kernel_alike()
 	equal "$(cut -d, -f3,5 "$work/user" | sort | uniq -c | wc -l)" 13 "rules and verdicts"
 }
 
+# What no host takes, and a router forwards: each falls under a rule for what is in tunnels, to both.
+forwarded()
+{
+	local frames how
+
+	frames=$(PYTHONDONTWRITEBYTECODE=1 python3 - "$here/../tshark" "$work/wrong.pcap" <<-'END'
+	import sys
+	sys.path.insert(0, sys.argv[1])
+	import made, tunnels
+	frames = [f for _, f in tunnels.wrong_behind()]
+	made.write(sys.argv[2], made.ETHERNET, frames)
+	print(len(frames))
+	END
+	)
+	policy wrong <<-END
+	unparsed: pass
+	rules: [{name: rest, match: {inner: yes, proto: [udp, tcp, 132], src: [10.0.0.0/8, "fd00::/8"]}, verdict: drop}]
+	END
+	for how in "" --kernel; do
+		"$BUILD/xdp-pacer" replay -c "$work/wrong.yaml" "$work/wrong.pcap" --json ${how:+"$how"} >"$work/wrong"
+		equal "$(jq -r '.rules[0] | "\(.matched) \(.denied.verdict)"' "$work/wrong")" "$frames $frames" \
+			"matched and denied${how:+, $how}" || return
+	done
+}
+
 net_up
 tunnel_up
 check inner-limited limited
 check inner-sources sources
 check inner-kernel kernel_alike
+check inner-forwarded forwarded
 finish

@@ -122,6 +122,18 @@ def frames():
             yield f"pppoe {family}, {i}", made.ethernet(0x8864, body, (0x8100,) * (i % 3))
 
 
+def wrong_behind():
+    """(name, frame) of inner packets that a router forwards by their addresses, and no host takes."""
+    extension = bytes((17, 200, 1, 4, 0, 0, 0, 0)) + made.payload(17)
+    packets = [("udp", ip(4, 17, b"\0\1", INNER4)), ("tcp", ip(4, 6, b"", INNER4)), ("sctp", ip(4, 132, b"\0" * 3, INNER4)),
+               ("udp6", ip(6, 17, b"\0" * 3, INNER6)), ("options", ip(6, 60, extension, INNER6)),
+               ("header", ip(6, 0, extension[:7], INNER6))]
+    for name, tunnel in TUNNELS.items():
+        for what, packet in packets:
+            proto, body = tunnel(0x86dd if packet[0] >> 4 == 6 else 0x0800, packet)
+            yield f"{name} {what}", made.ethernet(0x0800, ip(4, proto, body, OUTER4, 99))
+
+
 def nothing():
     """(name, frame) of what has no inner packet, to both."""
     packet = ip(4, 17, made.payload(17), INNER4)

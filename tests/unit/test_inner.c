@@ -416,6 +416,59 @@ static void test_lies(void **unused)
 	assert_int_equal(look(frame.n, frame.n, &w), PACER_PARSED);
 }
 
+/* What is wrong behind the inner addresses, which a router does not see. */
+static const struct wrong {
+	const char *name;  /* of a row */
+	int len, proto;	   /* of the inner packet behind its header */
+	int options;	   /* bytes that its extension header says to have */
+	bool known, first; /* the protocol is read; of a first fragment */
+} behind[] = {
+    {"gre", 3, 17, 0, true, false},	{"gre", 0, 6, 0, true, false},
+    {"ipip", 2, 132, 0, true, true},	{"vxlan", 0, 17, 0, true, false},
+    {"pppoe", 3, 6, 0, true, false},	{"6in4", 3, 17, 0, true, false},
+    {"6in4", 7, 60, 8, false, false},	{"4in6", 3, 17, 0, true, false},
+    {"6in6", 0, 43, 8, false, false},	{"6in6", 12, 60, 16, false, false},
+    {"6in4", 11, 51, 12, false, false}, {"pppoe, IPv6", 12, 0, 2048, false, false},
+};
+
+static void make_wrong(const struct wrong *b)
+{
+	const struct row *r = row_of(b->name);
+
+	make(r);
+	if (r->inner == 4) {
+		put_at(frame.l3 + 2, 20 + (uint32_t)b->len);
+		frame.b[frame.l3 + 9] = (uint8_t)b->proto;
+		put_at(frame.l3 + 6, b->first ? 0x2000 : 0);
+	} else {
+		put_at(frame.l3 + 4, (uint32_t)b->len);
+		frame.b[frame.l3 + 6] = (uint8_t)b->proto;
+		frame.b[frame.l4] = 17;
+		frame.b[frame.l4 + 1] =
+		    (uint8_t)(b->proto == 51 ? b->options / 4 - 2 : b->options / 8 - 1);
+	}
+}
+
+static void test_wrong_behind(void **unused)
+{
+	struct pacer_walk w;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++) {
+		const struct wrong *b = &behind[i];
+
+		make_wrong(b);
+		if (look(frame.n, frame.n, &w) != PACER_PARSED)
+			fail_msg("%zu: %s", i, b->name);
+		assert_true(w.pkt.key[0] == INNER4 || w.pkt.key[0] == INNER6);
+		assert_int_equal(w.pkt.proto, b->known ? b->proto : 0);
+		assert_int_equal(w.pkt.ports, b->known ? PACER_PORTS_UNKNOWN : PACER_PORTS_ANY);
+		assert_int_equal(w.pkt.key[PACER_WORD_PORTS], 0);
+		assert_int_equal(w.pkt.key[PACER_WORD_META],
+				 PACER_META_PART | w.pkt.proto | pacer_meta_vlan(7));
+	}
+}
+
 /* An inner packet as of a jumbogram, which has no length: it ends where the tunnel does. */
 static void test_no_length(void **unused)
 {
@@ -425,7 +478,8 @@ static void test_no_length(void **unused)
 	(void)unused;
 	make(row_of("6in6"));
 	put_at(frame.l3 + 4, 0);
-	assert_int_equal(look(frame.n, frame.n, &w), NONE); /* no room for its ports */
+	assert_int_equal(look(frame.n, frame.n, &w), PACER_PARSED);
+	assert_int_equal(w.pkt.ports, PACER_PORTS_UNKNOWN); /* there is no room for them */
 	for (i = 0; i < 2; i++) {
 		make(row_of("6in6"));
 		frame.b[frame.l3 + 6] = 0; /* options, in the place of its ports */
@@ -548,6 +602,9 @@ static void test_rules(void **unused)
 	assert_int_equal(rule_of(frame.n, &outcome, &w), 1);
 	assert_int_equal(w.pkt.key[0], OUTER4);
 	assert_int_equal(w.pkt.inner, 0);
+	make_wrong(&behind[0]); /* its ports are not there, and exclude it from no rule */
+	assert_int_equal(rule_of(frame.n, &outcome, &w), 0);
+	assert_int_equal(w.pkt.key[0], INNER4);
 	make(row_of("pppoe"));
 	assert_int_equal(rule_of(frame.n, &outcome, &w), 0);
 	assert_int_equal(w.now_ns, 5);
@@ -604,6 +661,8 @@ static void test_deep(void **unused)
 	assert_int_equal(rule_of(frame.l3 + 19, &outcome, &w), 1);
 	assert_int_equal(rule_of(frame.l4 + 3, &outcome, &w), 1); /* nor without its ports */
 	assert_int_equal(rule_of(frame.l4 + 4, &outcome, &w), 0);
+	make_wrong(&behind[0]);
+	assert_int_equal(rule_of(frame.n, &outcome, &w), 1);
 }
 
 /* What the whole frame is asked for counts beside what is in the tunnel. */
@@ -703,12 +762,13 @@ static void test_many_rules(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_rows),      cmocka_unit_test(test_buffer),
-	    cmocka_unit_test(test_wire),      cmocka_unit_test(test_lies),
-	    cmocka_unit_test(test_rules),     cmocka_unit_test(test_deep),
-	    cmocka_unit_test(test_sources),   cmocka_unit_test(test_many_rules),
-	    cmocka_unit_test(test_frames),    cmocka_unit_test(test_no_tunnel),
-	    cmocka_unit_test(test_no_length), cmocka_unit_test(test_far),
+	    cmocka_unit_test(test_rows),	 cmocka_unit_test(test_buffer),
+	    cmocka_unit_test(test_wire),	 cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_wrong_behind), cmocka_unit_test(test_rules),
+	    cmocka_unit_test(test_deep),	 cmocka_unit_test(test_sources),
+	    cmocka_unit_test(test_many_rules),	 cmocka_unit_test(test_frames),
+	    cmocka_unit_test(test_no_tunnel),	 cmocka_unit_test(test_no_length),
+	    cmocka_unit_test(test_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
