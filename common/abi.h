@@ -110,7 +110,7 @@ struct pacer_count {
 	X(REDIRECTED, "redirected", "sent to a target of the pool")                             \
 	X(POOL_SPENT, "pool_spent", "no target of the pool could take it")                      \
 	X(TARGET_GONE, "target_gone", "the pool's target cannot be redirected to")              \
-	X(READ_IN_PART, "read_in_part", "its ports lie beyond the headers that are read, or its end")
+	X(READ_IN_PART, "read_in_part", "its ports lie beyond what is read, or its end")
 
 enum pacer_event {
 #define PACER_EVENT_ENUM(name, id, text) PACER_##name,
