@@ -408,7 +408,7 @@ static void test_full(void **state)
 {
 	static struct fleet_record r, back;
 	char why[FLEET_WHY], *text;
-	json_t *all, *members;
+	json_t *all, *members, *cells;
 
 	(void)state;
 	r.memory_ns = FLEET_MEMORY_MAX;
@@ -433,6 +433,15 @@ static void test_full(void **state)
 	assert_string_equal(fleet_unsound(&r), "it has too many members");
 	all = json_loads(text, 0, NULL);
 	members = json_object_get(all, "members");
+	/* The last cell of the last member is of a lane that there is not. */
+	cells = json_array_get(members, FLEET_MEMBERS_MAX - 1);
+	cells = json_array_get(cells, json_array_size(cells) - 1);
+	assert_int_equal(json_integer_value(json_array_get(cells, 0)), FLEET_LANES_MAX - 1);
+	json_integer_set(json_array_get(cells, 0), FLEET_LANES_MAX);
+	free(text);
+	text = json_dumps(all, JSON_COMPACT);
+	assert_int_equal(fleet_read_record(text, strlen(text), &back, why), FLEET_STRANGE);
+	json_integer_set(json_array_get(cells, 0), FLEET_LANES_MAX - 1);
 	json_array_append(members, json_array_get(members, 0));
 	free(text);
 	text = json_dumps(all, JSON_COMPACT);
