@@ -28,7 +28,7 @@ struct given {
 };
 
 static struct given given[FRAMES];
-static uint32_t n_given, next, fails_at, told;
+static uint32_t n_given, next, fails_at, told, opens, cannot_open;
 static const struct pacer_policy *opened;
 static struct pacer_limiter own; /* the limiter, before it is asked for what is free */
 
@@ -37,8 +37,13 @@ static struct {
 	uint32_t source, rule, limiter;
 	uint64_t span_ns;
 	bool closed, of_bytes;
-	uint64_t hides;
+	uint64_t hides, together; /* and of which bits of a time uses leave together */
 } of;
+
+static uint64_t leaves(uint64_t now_ns)
+{
+	return now_ns | of.together;
+}
 
 /* What the key used in a time, from after its begin to its end. */
 static uint64_t used(uint64_t after_ns, bool from_zero, uint64_t to_ns)
@@ -47,7 +52,7 @@ static uint64_t used(uint64_t after_ns, bool from_zero, uint64_t to_ns)
 
 	for (uint32_t i = 0; i < n_given && given[i].now_ns <= to_ns; i++)
 		if (given[i].source == of.source && given[i].rule == of.rule && !given[i].denied &&
-		    (from_zero || given[i].now_ns > after_ns))
+		    (from_zero || leaves(given[i].now_ns) > after_ns))
 			n += of.of_bytes ? given[i].len_bytes : 1;
 	return n;
 }
@@ -57,6 +62,18 @@ static uint64_t held(uint64_t at_ns)
 	uint64_t span_ns = of.span_ns - !of.closed;
 
 	return at_ns <= span_ns ? used(0, true, at_ns) : used(at_ns - span_ns - 1, false, at_ns);
+}
+
+/* The same, which a search asks for one time again and again. */
+static uint64_t held_again(uint64_t at_ns)
+{
+	static uint64_t last_ns, last_held;
+
+	if (at_ns != last_ns || !at_ns) {
+		last_ns = at_ns;
+		last_held = held(at_ns);
+	}
+	return last_held;
 }
 
 static uint64_t denied(uint64_t to_ns)
@@ -80,8 +97,11 @@ struct replay *replay_open(const struct policy *policy, const struct pacer_polic
 {
 	(void)policy;
 	(void)lines;
-	(void)error;
 	assert_false(kernel);
+	if (++opens == cannot_open) {
+		(void)policy_fail(error, 0, "replay: no memory");
+		return NULL;
+	}
 	opened = bin;
 	own = bin->rule[of.rule].limiter[of.limiter];
 	return (struct replay *)&given[0];
@@ -156,7 +176,8 @@ enum pacer_reason replay_peek(struct replay *r, const struct pacer_packet *pkt, 
 		return held(time_ns) ? PACER_DENY_GAP : PACER_ADMIT;
 	if (t->gap_ns)
 		return PACER_DENY_GAP;
-	return held(time_ns) + of.hides + 1 <= kind->value(t) ? PACER_ADMIT : PACER_DENY_WINDOW;
+	return held_again(time_ns) + of.hides + 1 <= kind->value(t) ? PACER_ADMIT
+								    : PACER_DENY_WINDOW;
 }
 
 uint32_t replay_throttle_free(const struct replay *r, uint32_t rule, uint32_t limiter,
@@ -293,7 +314,7 @@ static void give(uint64_t now_ns, uint32_t source, uint32_t rule, bool is_denied
 static int begin(void **unused)
 {
 	(void)unused;
-	n_given = next = fails_at = 0;
+	n_given = next = fails_at = opens = cannot_open = 0;
 	memset(&of, 0, sizeof(of));
 	of.source = 10;
 	gnuplot(DRAWS);
@@ -335,24 +356,31 @@ static void test_window(void **unused)
 	assert_null(strstr(text, "set ytics 1\n"));
 }
 
-/* More uses than the picture has cells for, each at a time of its own, and the cells used again. */
+/* More uses than the picture has cells for, each at a time of its own, and the cells used again; in
+ * a window of fewer nanoseconds than cells, and in one of more, whose uses share them.
+ */
 static void test_cells(void **unused)
 {
-	static const struct picture it = {
-	    "rules: [{name: a, limits: [{key: src, packets: 60000, window: 4095ns}]}]", 0, 0, 3000,
-	    19000};
+	static const struct picture it[] = {
+	    {"rules: [{name: a, limits: [{key: src, packets: 60000, window: 4095ns}]}]", 0, 0, 3000,
+	     19000},
+	    {"rules: [{name: a, limits: [{key: src, packets: 60000, window: 8191ns}]}]", 0, 0, 3000,
+	     19000}};
 	struct policy_error error = {0};
 
 	(void)unused;
-	of.span_ns = 4095;
 	of.closed = true;
 	for (uint32_t i = 1; i <= 19000; i++)
 		give(i, 10, 0, false);
-	if (drawn(&it, &error))
-		fail_msg("%s", error.text);
-	assert_int_equal(check_points(&it, 60000), 0);
-	assert_null(strstr(told_text(), "set label 'denied'"));
-	assert_null(strstr(told_text(), "with vectors"));
+	for (uint32_t i = 0; i < ARRAY(it); i++) {
+		of.span_ns = i ? 8191 : 4095;
+		of.together = i;
+		if (drawn(&it[i], &error))
+			fail_msg("%s", error.text);
+		assert_int_equal(check_points(&it[i], 60000), 0);
+		assert_null(strstr(told_text(), "set label 'denied'"));
+		assert_null(strstr(told_text(), "with vectors"));
+	}
 }
 
 /* Of bytes, each packet costs its own; the limit is asked for one more. */
@@ -390,6 +418,7 @@ static void test_gap(void **unused)
 	if (drawn(&it, &error))
 		fail_msg("%s", error.text);
 	check_points(&it, 1);
+	assert_int_equal(own.gap_ns, 100); /* a capture's clock is exact */
 	assert_non_null(strstr(told_text(), "a gap of 100ns"));
 	assert_non_null(strstr(told_text(), "set yrange [-"));
 }
@@ -451,6 +480,8 @@ static void test_fails(void **unused)
 	fails_at = 3;
 	cannot(&few, "the judge is gone");
 	fails_at = 0;
+	cannot_open = opens + 2; /* the picture's own judge */
+	cannot(&few, "replay: no memory");
 	gnuplot("exec <&-; echo '<svg>a picture that it seems is whole</svg>'; exit 3");
 	cannot(&few, "gnuplot failed");
 	gnuplot("/bin/cat >/dev/null; echo '<svg>a picture of which the end is not there'");
