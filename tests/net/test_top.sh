@@ -350,6 +350,14 @@ ends_by_signals()
 		exit -15
 		keys
 	END
+	on_screen 24 80 top s0 --every 100ms <<-'END' || return # nor what takes the last one away
+		wait ^udp
+		type p
+		wait PAUSED
+		type \x13q
+		exit 0
+		keys
+	END
 	shell_on_screen 24 80 "trap '' HUP; exec '$BUILD/xdp-pacer' top s0" <<-'END' # as nohup does
 		wait ^udp
 		signal HUP

@@ -145,10 +145,17 @@ static const struct text right[] = {
     {"192.0.2.0/24,\"a\tb\",XY\n198.51.100.0/24,c\td,XY\n\"203.0.113.0/24\"\t ,e\t,XY\n",
      "192.0.2.0/24=XY 198.51.100.0/24=XY 203.0.113.0/24=XY", 3},
     {"\"192.0.2.0\t-\t192.0.2.255\",XY\n", "192.0.2.0/24=XY", 2},
-    /* A range with tabs for its blanks; and a field of which nothing is known. */
-    {"192.0.2.0\t-\t192.0.2.255\n", "192.0.2.0/24", 0},
-    {"192.0.2.0\t-\t192.0.2.255\tXY\n", "192.0.2.0/24=XY", 4},
+    /* A range with tabs among its blanks; and '-' for a field of which nothing is known. */
+    {"192.0.2.0\t- 192.0.2.255\n198.51.100.0 \t-198.51.100.255\n203.0.113.0 -\t203.0.113.255\n",
+     "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24", 0},
+    {"192.0.2.0\t- 192.0.2.255\tXY\n", "192.0.2.0/24=XY", 2},
+    {"192.0.2.0\t-\t192.0.2.255,XY\n198.51.100.0\t-\t198.51.100.255 ,\"X\"\n",
+     "192.0.2.0/24 198.51.100.0/24", 0},
     {"192.0.2.0\t-\tXY\n", "192.0.2.0=XY", 3},
+    {"192.0.2.0\t-\t192.0.2.255\tXY\n", "192.0.2.0=XY", 4},
+    {"192.0.2.0\t-\t192.0.2.255\n", "192.0.2.0=-", 2},
+    {"192.0.2.1,-,198.51.100.7\n192.0.2.3\t-x\t192.0.2.9\n192.0.2.5\t-\n192.0.2.7\t- x\n",
+     "192.0.2.1 192.0.2.3 192.0.2.5 192.0.2.7", 0},
     {"192.0.2.0/24,5\" disk\n198.51.100.0/24,b\n", "192.0.2.0/24 198.51.100.0/24", 0},
     {"192.0.2.0/24," LONG48 "xxxxxxxxxxxxxxX\n", "192.0.2.0/24=" LONG48 "xxxxxxxxxxxxxxX", 2},
     {"192.0.2.0/24,C\xc3\xb4te d'Ivoire\n", "192.0.2.0/24=C\xc3\xb4te d'Ivoire", 2},
@@ -250,6 +257,16 @@ static const struct bad bad[] = {
     {"10.1.0.0/16,2001:db8::1\n", 1, "two prefixes: with '2001:db8::1': write one on a line", 0},
     {"a00::/8,10.2.0.1\n", 1, "two prefixes: with '10.2.0.1': write one on a line", 0},
     {"10.0.0.0/8,11.0.0.0/8\n", 1, "two prefixes: with '11.0.0.0/8': write one on a line", 0},
+    {"192.0.2.1\t-\t198.51.100.7\n", 1,
+     "a range, or two addresses: '192.0.2.1\\x09-\\x09198.51.100.7': write a range as "
+     "192.0.2.1-192.0.2.9, or one address on a line",
+     0},
+    {"192.0.2.1\t\t-\t\t192.0.2.9\tXY\n", 1,
+     "a range, or two addresses: '192.0.2.1\\x09\\x09-\\x09\\x09192.0.2.9\\x09XY': write a range "
+     "as "
+     "192.0.2.1-192.0.2.9, or one address on a line",
+     0},
+    {"192.0.2.1\t192.0.2.9,XY\n", 1, "two prefixes: with '192.0.2.9,XY': write one on a line", 0},
     {"10.0.0.0/8\t\"11.0.0.1-11.0.0.9\"\n", 1,
      "two prefixes: with '11.0.0.1-11.0.0.9': write one on a line", 0},
     {"\"192.0.2.1,2\"\tXY\n", 1, "no address, prefix or range '192.0.2.1,2': " WRITE, 0},

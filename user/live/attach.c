@@ -543,7 +543,8 @@ static int upgrade_pinned(struct loading *l, const struct attached *before, bool
  * What tools ban is heeded before there are pins, by a shadow as well: who is killed in between
  * leaves a pacer whose pins are gone, which is told, and none whose pins nobody looks into. Nor
  * does a failure, where they cannot be removed again. The shadow is opened before anything is
- * changed: one that cannot be would ignore the pins once it is promoted.
+ * changed: one that cannot be would ignore the pins once it is promoted. It heeds them first, and
+ * last, as another upgrade takes both for what the pacer says.
  */
 static int upgrade_heeding(struct loading *l, const struct attached *before, struct attached *a)
 {
@@ -557,9 +558,9 @@ static int upgrade_heeding(struct loading *l, const struct attached *before, str
 		*l->error = why;
 		return -1;
 	}
-	pinned_heed(before, true);
 	if (!none)
 		pinned_heed(&shadow, true);
+	pinned_heed(before, true);
 	result = upgrade_pinned(l, before, had, a, &left);
 	if (left.cause)
 		policy_append(l->error, "; its pins stay, and count");

@@ -524,15 +524,55 @@ static uint16_t value_of(struct reading *r, const struct set_word *field, size_t
 	return value < 0 ? 0 : (uint16_t)value;
 }
 
+/* Behind the blanks at this place. *tab: there is one among them. */
+static size_t behind_blanks(struct set_word line, size_t at, bool *tab)
+{
+	for (*tab = false; at < line.n && is_blank(line.at[at]); at++)
+		*tab |= line.at[at] == '\t';
+	return at;
+}
+
+/* Behind the address at this place; the place: there is none. */
+static size_t behind_address(struct set_word line, size_t at)
+{
+	size_t end = at;
+
+	while (end < line.n && !is_blank(line.at[end]) && !strchr(",-", line.at[end]))
+		end++;
+	return set_is_address((struct set_word){line.at + at, end - at}) ? end : at;
+}
+
+/*
+ * Bytes of the range that the line begins with, whose blanks may be tabs: they are of its first
+ * field. 0: it begins with none, or (*doubtful) with what may be three fields as well.
+ */
+static size_t range_of(struct set_word line, bool *doubtful)
+{
+	bool before, behind, after;
+	size_t first = behind_address(line, 0), last, end;
+
+	*doubtful = false;
+	end = behind_blanks(line, first, &before);
+	if (!first || end == line.n || line.at[end] != '-')
+		return 0;
+	end = behind_blanks(line, end + 1, &behind);
+	last = behind_address(line, end);
+	if (last == end)
+		return 0;
+	end = behind_blanks(line, last, &after);
+	*doubtful = before && behind && (end == line.n || line.at[end] != ',');
+	return *doubtful ? 0 : last;
+}
+
 /*
  * What is between the fields of the line: what ends its first one, since fields between tabs may
  * have commas. Blanks before a comma are the field's, tabs among them.
  */
-static char mark_of(struct set_word line)
+static char mark_of(struct set_word line, size_t range)
 {
 	bool quoted = false, tab = false;
 
-	for (size_t i = 0; i < line.n; i++) {
+	for (size_t i = range; i < line.n; i++) {
 		char c = line.at[i];
 
 		if (!quoted && c == ',')
@@ -549,13 +589,13 @@ static char mark_of(struct set_word line)
  * One field at least. *open: the last begins with a quote that the line does not end; what another
  * program takes for the rest of it would be read as a prefix of its own.
  */
-static size_t split(struct set_word line, struct set_word *field, bool *open)
+static size_t split(struct set_word line, size_t range, struct set_word *field, bool *open)
 {
-	char mark = mark_of(line);
+	char mark = mark_of(line, range);
 	size_t n = 0, from = 0;
 	bool quoted = false;
 
-	for (size_t i = 0; i <= line.n && n < FIELDS_MAX; i++) {
+	for (size_t i = range; i <= line.n && n < FIELDS_MAX; i++) {
 		if (i < line.n && line.at[i] == '"')
 			quoted = !quoted;
 		if (i < line.n && (quoted || line.at[i] != mark))
@@ -567,33 +607,21 @@ static size_t split(struct set_word line, struct set_word *field, bool *open)
 	return n;
 }
 
-/* Both are addresses. */
-static int add_between(struct reading *r, struct set_word first, struct set_word last,
-		       uint16_t value)
+#define ONE_OF_TWO "write a range as 192.0.2.1-192.0.2.9, or one address on a line"
+
+/* "192.0.2.0,192.0.2.255,XX": a range in two fields, where the value says that there are more. */
+static int two_addresses(struct reading *r, const struct set_word *field, uint16_t value)
 {
 	char text[128];
+	struct set_word first = unquoted(field[0]), last = unquoted(field[1]);
 	struct set_word range = {text, 0};
 
+	if (r->source->value_field < 3)
+		return wrong(r, "two addresses: with", last, ONE_OF_TWO);
+	/* Both are addresses, so there is room for them. */
 	snprintf(text, sizeof(text), "%.*s-%.*s", (int)first.n, first.at, (int)last.n, last.at);
 	range.n = strlen(text);
 	return add_element(r, range, value);
-}
-
-/* "192.0.2.0,192.0.2.255,XX": a range in two fields, where the value says that there are more. */
-static int two_addresses(struct reading *r, struct set_word first, struct set_word last,
-			 uint16_t value)
-{
-	if (r->source->value_field < 3)
-		return wrong(r, "two addresses: with", last,
-			     "write a range as 192.0.2.1-192.0.2.9, or one address on a line");
-	return add_between(r, first, last, value);
-}
-
-/* "192.0.2.1 - 192.0.2.9" with tabs for its blanks. */
-static bool is_range(const struct set_word *field, size_t n)
-{
-	return n > 2 && is(unquoted(field[1]), "-") && set_is_address(unquoted(field[0])) &&
-	       set_is_address(unquoted(field[2]));
 }
 
 /* The names of the fields, as the first line of a table has them. */
@@ -608,12 +636,19 @@ static bool is_heading(const struct reading *r, struct set_word first, size_t fi
 	return true;
 }
 
-/* A prefix that the first one has not: nothing is lost of a prefix beside its first address. */
+/*
+ * A prefix that the first one has not: nothing is lost of a prefix beside its first address. A
+ * field between tabs may have more behind a comma.
+ */
 static bool is_another(struct set_word first, struct set_word second)
 {
 	struct set_range a, b;
-	enum set_wrong wrong = set_range_read(second, &b);
+	const char *comma = memchr(second.at, ',', second.n);
+	enum set_wrong wrong;
 
+	if (comma)
+		second.n = (size_t)(comma - second.at);
+	wrong = set_range_read(second, &b);
 	if (wrong == SET_NO_ADDRESS)
 		return false;
 	return wrong != SET_RIGHT || set_range_read(first, &a) != SET_RIGHT ||
@@ -623,10 +658,12 @@ static bool is_another(struct set_word first, struct set_word second)
 static int read_fields(struct reading *r, struct set_word line)
 {
 	struct set_word field[FIELDS_MAX], first;
-	bool open;
-	size_t n = split(line, field, &open);
+	bool open, doubtful;
+	size_t range = range_of(line, &doubtful), n = split(line, range, field, &open);
 	uint16_t value;
 
+	if (doubtful && !r->source->value_field)
+		return wrong(r, "a range, or two addresses:", line, ONE_OF_TWO);
 	if (open)
 		return wrong(r, "a quote without its end:", line,
 			     "each prefix has a line, with all its fields");
@@ -637,9 +674,7 @@ static int read_fields(struct reading *r, struct set_word line)
 	if (!value)
 		return -1;
 	if (n > 1 && set_is_address(unquoted(field[1])) && set_is_address(first))
-		return two_addresses(r, first, unquoted(field[1]), value);
-	if (is_range(field, n))
-		return add_between(r, first, unquoted(field[2]), value);
+		return two_addresses(r, field, value);
 	if (n > 1 && !r->source->value_field && is_another(first, unquoted(field[1])))
 		return wrong(r, "two prefixes: with", unquoted(field[1]), "write one on a line");
 	return add_element(r, first, value);
