@@ -163,6 +163,7 @@ $(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(B
 $(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
 $(BUILD)/unit/test_state_file: LINK := -Wl,--wrap=flock,--wrap=unlinkat,--wrap=rename
 $(BUILD)/unit/test_load_trial: LINK := -Wl,--wrap=open,--wrap=fork,--wrap=nanosleep,--wrap=if_indextoname
+$(BUILD)/unit/test_ends: LINK := -Wl,--wrap=write,--wrap=fopencookie
 $(BUILD)/unit/test_follow: LINK := -Wl,--wrap=fopen
 $(BUILD)/unit/test_notes: LINK := -Wl,--wrap=fopen,--wrap=getuid
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=reallocarray,--wrap=link_of_altname

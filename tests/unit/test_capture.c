@@ -91,8 +91,8 @@ static void add_classic(uint32_t s, uint32_t len, const char *data)
 	add_classic_at(s, 0, len, data);
 }
 
-/* pcapng, its times in whole seconds. */
-static void begin_ng(uint16_t link)
+/* pcapng, its times of 10 to the -digits seconds. */
+static void begin_ng_of(uint16_t link, uint32_t digits)
 {
 	n_bytes = 0;
 	put32(0x0a0d0d0a);
@@ -106,10 +106,16 @@ static void begin_ng(uint16_t link)
 	put32(32);
 	put32(link);
 	put32(0);
-	put32(1 << 16 | 9); /* if_tsresol: 10 to the 0 */
-	put32(0);
+	put32(1 << 16 | 9); /* if_tsresol */
+	put32(digits);
 	put32(0);
 	put32(32);
+}
+
+/* Its times in whole seconds. */
+static void begin_ng(uint16_t link)
+{
+	begin_ng_of(link, 0);
 }
 
 static void add_ng(uint64_t s)
@@ -267,6 +273,26 @@ static void test_times(void **unused)
 		assert_int_equal(frame.now_ns, i < 6 ? row[i].ns : LAST_NS);
 	}
 	assert_non_null(strstr(warned, "frame 7 is "));
+	capture_close(&c);
+}
+
+/* ... also within the last second. */
+static void test_the_last_second(void **unused)
+{
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	begin_ng_of(DLT_EN10MB, 9);
+	add_ng(LAST_NS - 1);
+	add_ng(LAST_NS);
+	add_ng(LAST_NS + 1);
+	assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(capture_next(&c, &frame), 1);
+		assert_int_equal(frame.time_ns, LAST_NS - !i);
+	}
 	capture_close(&c);
 }
 
@@ -499,11 +525,17 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe),	    TEST(test_a_file),
-	    TEST(test_times),	    TEST(test_no_times),
-	    TEST(test_fractions),   TEST(test_raw_ip),
-	    TEST(test_long_frames), TEST(test_interfaces_that_differ),
-	    TEST(test_damaged),	    TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe),
+	    TEST(test_a_file),
+	    TEST(test_times),
+	    TEST(test_the_last_second),
+	    TEST(test_no_times),
+	    TEST(test_fractions),
+	    TEST(test_raw_ip),
+	    TEST(test_long_frames),
+	    TEST(test_interfaces_that_differ),
+	    TEST(test_damaged),
+	    TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

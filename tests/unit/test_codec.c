@@ -277,6 +277,8 @@ static const struct {
      "it has a limit that is too large"},
     {RECORD("1", "", "[1,7,9,281474976710656,[0,3,0,0,0]]"), FLEET_UNSOUND,
      "it has a limit that is too large"},
+    {RECORD("1", "", "[1,7,9,0,281474976710656,[0,3,0,0,0]]"), FLEET_UNSOUND,
+     "it has a limit that is too large"},
     {RECORD("1", "", "[1,7,9,0,[0,3,281474976710656,0,0]]"), FLEET_UNSOUND,
      "it has a share that is too large"},
     {RECORD("1", "", "[1,7,9,0,[0,3,0,0,281474976710656]]"), FLEET_UNSOUND,

@@ -26,6 +26,33 @@
 
 #include "live/ends.h"
 
+static struct {
+	int refused; /* so many writes, before the next one is what it is */
+	int why;     /* their errno */
+	bool ends;   /* an end comes with the last of them */
+	bool no_memory;
+} befalls;
+
+ssize_t __real_write(int fd, const void *bytes, size_t len);
+ssize_t __wrap_write(int fd, const void *bytes, size_t len);
+FILE *__real_fopencookie(void *cookie, const char *how, cookie_io_functions_t calls);
+FILE *__wrap_fopencookie(void *cookie, const char *how, cookie_io_functions_t calls);
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t len)
+{
+	if (!befalls.refused)
+		return __real_write(fd, bytes, len);
+	if (!--befalls.refused && befalls.ends)
+		raise(SIGTERM);
+	errno = befalls.why;
+	return -1;
+}
+
+FILE *__wrap_fopencookie(void *cookie, const char *how, cookie_io_functions_t calls)
+{
+	return befalls.no_memory ? NULL : __real_fopencookie(cookie, how, calls);
+}
+
 #define HANGS_S 60 /* no machine is that slow */
 #define LINE	"a line of what somebody may read\n"
 
@@ -351,6 +378,77 @@ static void open_for_reading(void)
 	BE(fcntl(s.reader, F_GETFD) < 0);
 }
 
+static void a_socket_that_is_left(void)
+{
+	struct stalled s = a_socket();
+	FILE *stream = ends_stream(s.writer);
+
+	signal(SIGPIPE, SIG_IGN);
+	BE(stream && !ends_hold(ENDS_OF_SERVICE));
+	close(s.reader);
+	BE(fputs(LINE, stream) >= 0 && fflush(stream) && errno == EPIPE);
+}
+
+/* What is written to one that is closed fails, and waits for nobody. */
+static void of_no_descriptor(void)
+{
+	FILE *stream = ends_stream(1000);
+
+	BE(stream && fputs(LINE, stream) >= 0 && fflush(stream) && errno == EBADF);
+}
+
+/* There is room, and yet too little, as of a serial line; or a signal that ends nothing comes. */
+static void is_tried_again(int why)
+{
+	struct stalled s = a_pipe();
+	FILE *stream = ends_stream(s.writer);
+	char text[64] = "";
+
+	BE(stream && !ends_hold(ENDS_OF_SERVICE));
+	befalls.refused = 2;
+	befalls.why = why;
+	BE(fputs(LINE, stream) >= 0 && !fflush(stream) && !befalls.refused);
+	BE(read(s.reader, text, sizeof(text)) == (ssize_t)strlen(LINE) && !strcmp(text, LINE));
+}
+
+static void too_little_room(void)
+{
+	is_tried_again(EAGAIN);
+}
+
+static void an_interruption(void)
+{
+	is_tried_again(EINTR);
+}
+
+static void too_little_room_at_the_end(void)
+{
+	struct stalled s = a_pipe();
+	FILE *stream = ends_stream(s.writer);
+
+	BE(stream && !ends_hold(ENDS_OF_SERVICE));
+	befalls.refused = 1;
+	befalls.why = EAGAIN;
+	befalls.ends = true;
+	BE(fputs(LINE, stream) >= 0 && fflush(stream) && errno == EINTR && ends_came());
+}
+
+/* So many at once and no more; one that could not be made takes no place. */
+static void no_more_streams(void)
+{
+	FILE *stream[ENDS_STREAMS];
+
+	befalls.no_memory = true;
+	BE(!ends_stream(open("/dev/null", O_WRONLY)));
+	befalls.no_memory = false;
+	for (int i = 0; i < ENDS_STREAMS; i++) {
+		stream[i] = ends_stream(open("/dev/null", O_WRONLY));
+		BE(stream[i]);
+	}
+	BE(!ends_stream(open("/dev/null", O_WRONLY)));
+	BE(!fclose(stream[0]) && ends_stream(open("/dev/null", O_WRONLY)));
+}
+
 static void test_writes(void **unused)
 {
 	(void)unused;
@@ -358,6 +456,12 @@ static void test_writes(void **unused)
 	assert_int_equal(ended(a_reader_that_goes), 0);
 	assert_int_equal(ended(no_disk), 0);
 	assert_int_equal(ended(open_for_reading), 0);
+	assert_int_equal(ended(a_socket_that_is_left), 0);
+	assert_int_equal(ended(of_no_descriptor), 0);
+	assert_int_equal(ended(too_little_room), 0);
+	assert_int_equal(ended(an_interruption), 0);
+	assert_int_equal(ended(too_little_room_at_the_end), 0);
+	assert_int_equal(ended(no_more_streams), 0);
 }
 
 int main(void)

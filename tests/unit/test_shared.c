@@ -260,7 +260,9 @@ static void test_a_lifting_is_heard_through_what_follows(void **unused)
 
 	read_nothing(&s); /* whoever by: as the store says for how long it lies */
 	look(&s, "k", now + 500 * S);
+	assert_false(shared_follows(&s, "other", 8, now)); /* nothing is known of it */
 	assert_true(shared_follows(&s, "k", 8, now));
+	assert_false(shared_follows(&s, "k", 9, now)); /* it has a word already */
 	b = batch_of(&s);
 	assert_int_equal(b.at[0].follows, 8);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);

@@ -24,7 +24,8 @@
 
 static struct {
 	uint64_t own, children; /* the inodes of its namespaces */
-	int unseen;		/* errno of looking at them */
+	int unseen;		/* errno of looking at them, */
+	int child_unseen;	/* or at that of children alone */
 	bool no_proc;
 	const char *offsets; /* NULL: they cannot be read */
 	bool opened;
@@ -47,9 +48,9 @@ int __wrap_stat(const char *path, struct stat *st)
 		return on.no_proc ? -1 : 0;
 	}
 	assert_true(own || !strcmp(path, "/proc/self/ns/time_for_children"));
-	errno = on.unseen;
+	errno = own ? on.unseen : on.child_unseen;
 	*st = (struct stat){.st_ino = own ? on.own : on.children};
-	return on.unseen ? -1 : 0;
+	return errno ? -1 : 0;
 }
 
 FILE *__wrap_fopen(const char *path, const char *how)
@@ -177,6 +178,21 @@ static void test_whose_clocks(void **unused)
 	}
 }
 
+/* That of children is what matters: its own says nothing of it. */
+static void test_children_unknown(void **unused)
+{
+	struct policy_error error = {0};
+	struct timens ahead;
+
+	(void)unused;
+	memset(&on, 0, sizeof(on));
+	on.own = FIRST;
+	on.child_unseen = EACCES;
+	assert_int_equal(timens_read(&ahead, &error), -1);
+	assert_string_equal(error.text, "the time namespace cannot be told: /proc/self/ns: "
+					"Permission denied");
+}
+
 /* The machine's clocks are asked for, and waits end by the process's. */
 static void test_the_machines(void **unused)
 {
@@ -218,9 +234,8 @@ static void test_the_machines(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_the_kernel_writes),
-	    cmocka_unit_test(test_what_it_does_not),
-	    cmocka_unit_test(test_whose_clocks),
+	    cmocka_unit_test(test_what_the_kernel_writes), cmocka_unit_test(test_what_it_does_not),
+	    cmocka_unit_test(test_whose_clocks),	   cmocka_unit_test(test_children_unknown),
 	    cmocka_unit_test(test_the_machines),
 	};
 

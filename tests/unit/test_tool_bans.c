@@ -4,6 +4,7 @@
  * while the tools write, and where the kernel cannot be asked. The tries are two lists here.
  */
 #include "oracle.h"
+#include "starved.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -318,6 +319,20 @@ static void test_what_cannot_be_read(void **unused)
 		}
 }
 
+/* Where there is no room for all of them, none is told: some would be taken for all. */
+static void test_no_memory(void **unused)
+{
+	(void)unused;
+	told = 0;
+	starved_from(1, true);
+	memory.on = true;
+	assert_int_equal(tool_bans_each(&pacer, note, NULL, &error), -1);
+	memory.on = false;
+	assert_string_equal(error.text, "eth0: no memory");
+	assert_int_equal(told, 0);
+	assert_int_equal(running(), 4);
+}
+
 #define CASE(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
@@ -325,7 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(test_which_run),    CASE(test_which_denies),	     CASE(test_lifting),
 	    CASE(test_each_once),    CASE(test_reading_ends),	     CASE(test_host_bits),
-	    CASE(test_lifting_ends), CASE(test_what_cannot_be_read),
+	    CASE(test_lifting_ends), CASE(test_what_cannot_be_read), CASE(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -351,6 +351,34 @@ static void test_a_rate_that_waits_for_what_rests(void **unused)
 	}
 }
 
+/* One of a rule that the old policy has not, and for which there is no room, is left out. */
+static void test_no_room_for_what_is_of_the_trial(void **unused)
+{
+	struct pacer_rule *rests;
+
+	(void)unused;
+	begin(HEAD RULE(MORE));
+	assert_int_equal(apply(HEAD "rules:\n- {name: b, verdict: drop}\n"), 0);
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	rests = resting_before_trial(1);
+	for (; rests->n_limiters < PACER_LIMITERS_MAX; rests->n_limiters++)
+		rests->limiter[rests->n_limiters] = rests->limiter[0];
+	assert_int_equal(tried(), 0);
+	assert_int_equal(rests->n_limiters, PACER_LIMITERS_MAX);
+}
+
+/* What a change that was cut off has not timed rests on, without an end yet. */
+static void test_what_rests_without_an_end(void **unused)
+{
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	assert_int_equal(apply(HEAD DENIED), 0);
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	assert_int_equal(tried(), 0);
+	trial_timed(&pacer, &before.bin, &now.bin, host.now_ns + TRIAL_NS);
+	assert_true(resting_before_trial(1)->limiter[0].until_ns == COMPILE_UNTIL_SET);
+}
+
 /* The old rule holds as many limits as it can. */
 static void test_no_room_in_the_rule(void **unused)
 {
@@ -512,6 +540,8 @@ int main(void)
 	    TEST(test_no_place_to_rest),
 	    TEST(test_just_room_to_rest),
 	    TEST(test_a_rate_that_waits_for_what_rests),
+	    TEST(test_no_room_for_what_is_of_the_trial),
+	    TEST(test_what_rests_without_an_end),
 	    TEST(test_no_room_in_the_rule),
 	    TEST(test_leases),
 	    TEST(test_a_rate_beside_the_trials),
