@@ -56,6 +56,7 @@ char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 #define LONG_NAME "other-by-a-name-of-its-own"
 
 bool __wrap_link_of_altname(const char *altname, char own[IF_NAMESIZE]);
+bool __real_link_of_altname(const char *altname, char own[IF_NAMESIZE]);
 
 bool __wrap_link_of_altname(const char *altname, char own[IF_NAMESIZE])
 {
@@ -724,6 +725,7 @@ static void test_goes_on(void **unused)
 	(void)unused;
 	begin(false);
 	assert_int_equal(attached_find("lo", &a, &error), 0);
+	assert_false(attached_gone(&a));
 	id = a.control_id;
 	on.id = OURS + 1;
 	assert_true(attached_goes_on(&a));
@@ -911,6 +913,17 @@ static void test_watch_of_all(void **unused)
 	assert_int_equal(open_files(), files);
 }
 
+/* None is as long, and the kernel is not asked. */
+static void test_an_altname_that_is_too_long(void **unused)
+{
+	char name[200], own[IF_NAMESIZE];
+
+	(void)unused;
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	assert_false(__real_link_of_altname(name, own));
+}
+
 /* By another name of it nothing that goes by names would be found. */
 static void test_not_by_an_altname(void **unused)
 {
@@ -947,6 +960,7 @@ int main(void)
 	    cmocka_unit_test(test_watch_of_some),
 	    cmocka_unit_test(test_watch_of_unopened),
 	    cmocka_unit_test(test_watch_of_all),
+	    cmocka_unit_test(test_an_altname_that_is_too_long),
 	    cmocka_unit_test(test_not_by_an_altname),
 	};
 

@@ -818,6 +818,24 @@ static void test_a_refusal_that_takes_long(void **unused)
 	assert_int_equal(there_s(), 500);
 }
 
+/* A page that is read meanwhile is new: what was not asked of it counts as fresh. */
+static void test_a_page_before_all_is_asked(void **unused)
+{
+	(void)unused;
+	crowd = 150;
+	here(now + 100 * S);
+	other_says(500 * S, 200);
+	age_s = 10;
+	call_ns = S / 100;
+	assert_true(step());
+	assert_int_equal(asked, 100);
+	exchange_quiet(&x, now);
+	x.stale = true;
+	assert_true(step());
+	assert_int_equal(asked, 100);
+	assert_int_equal(x.items.at[0].there_ns, now + 500 * S);
+}
+
 /* What has no lease, or one that was asked in time, need not wait for the others. */
 static void test_a_refusal_that_can_be_told(void **unused)
 {
@@ -1013,6 +1031,7 @@ int main(void)
 	    CASE(test_pages_without_one),
 	    CASE(test_leases_that_take_long_to_ask),
 	    CASE(test_a_refusal_that_takes_long),
+	    CASE(test_a_page_before_all_is_asked),
 	    CASE(test_a_refusal_that_can_be_told),
 	    CASE(test_a_refusal_of_what_is_gone),
 	    CASE(test_another_leader),

@@ -228,6 +228,20 @@ static const struct lapi_options plain = {.url = URL,
 					  .meanwhile = meanwhile,
 					  .arg = &meanwhiles};
 
+/* Nothing else is to be done while it is waited for. */
+static void test_nothing_meanwhile(void **unused)
+{
+	struct lapi_options options = plain;
+	int were = meanwhiles;
+
+	(void)unused;
+	no_memory = false;
+	options.meanwhile = NULL;
+	as = (typeof(as)){.status = 200, .turns = 2};
+	assert_int_equal(ask(&options, true), 0);
+	assert_int_equal(meanwhiles, were);
+}
+
 static void test_what_becomes_of_it(void **unused)
 {
 	static const struct {
@@ -395,6 +409,7 @@ int main(void)
 	    cmocka_unit_test(test_what_is_asked),
 	    cmocka_unit_test(test_no_memory_for_the_origins),
 	    cmocka_unit_test(test_an_address_that_is_too_long),
+	    cmocka_unit_test(test_nothing_meanwhile),
 	    cmocka_unit_test(test_what_becomes_of_it),
 	    cmocka_unit_test(test_how_long_an_answer_may_take),
 	    cmocka_unit_test(test_what_is_done_meanwhile),

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a command says of its result, and of what it could not begin with, where a call fails that
+ * no machine lets fail when it is asked to: the calls are said here.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/cmd.h"
+#include "live/ends.h"
+
+static int holds; /* errno of holding the signals; 0: they are held */
+static FILE *own_out, *own_err;
+static char *said;
+static size_t said_len;
+
+int __wrap_ends_hold(enum ends_of of);
+FILE *__wrap_ends_stream(int fd);
+
+int __wrap_ends_hold(enum ends_of of)
+{
+	assert_int_equal(of, ENDS_OF_SERVICE);
+	errno = holds;
+	return holds ? -1 : 0;
+}
+
+/* There is no memory for it. */
+FILE *__wrap_ends_stream(int fd)
+{
+	(void)fd;
+	return NULL;
+}
+
+static int begin(void **unused)
+{
+	static char verb[] = "events", *const arguments[] = {verb, NULL};
+
+	(void)unused;
+	own_out = stdout;
+	own_err = stderr;
+	stderr = open_memstream(&said, &said_len);
+	say_begin(verb, arguments);
+	return 0;
+}
+
+static int end(void **unused)
+{
+	(void)unused;
+	if (stderr != own_err)
+		fclose(stderr);
+	free(said);
+	stdout = own_out;
+	stderr = own_err;
+	return 0;
+}
+
+static const char *what_was_said(void)
+{
+	fflush(stderr);
+	return said;
+}
+
+static void test_signals_that_cannot_be_held(void **unused)
+{
+	(void)unused;
+	holds = EMFILE;
+	assert_int_equal(until_ended(ENDS_OF_SERVICE), EXIT_FAILED);
+	assert_string_equal(
+	    what_was_said(),
+	    "xdp-pacer: events: signals cannot be waited for: Too many open files\n");
+}
+
+/* Its output does not give way to signals then, and is there all the same. */
+static void test_no_memory_to_give_way(void **unused)
+{
+	FILE *out = stdout, *err = stderr;
+
+	(void)unused;
+	holds = 0;
+	assert_int_equal(until_ended(ENDS_OF_SERVICE), EXIT_DONE);
+	assert_ptr_equal(stdout, out);
+	assert_ptr_equal(stderr, err);
+}
+
+/* Of several interfaces the same would be said of each. */
+static void test_what_is_unsure_is_said_once(void **unused)
+{
+	const struct policy_error first = {.text = "v0: not known"}, second = {.text = "v1: nor"};
+
+	(void)unused;
+	result_unsure(&first);
+	result_unsure(&second);
+	assert_string_equal(what_was_said(), "xdp-pacer: v0: not known\n");
+}
+
+static ssize_t is_ended(void *unused, const char *bytes, size_t len)
+{
+	(void)unused;
+	(void)bytes;
+	(void)len;
+	errno = EINTR;
+	return 0;
+}
+
+/* As ends_stream() has it, when a signal comes while its pipe is full. */
+static void test_ended_while_nobody_reads(void **unused)
+{
+	(void)unused;
+	stdout = fopencookie(NULL, "w", (cookie_io_functions_t){.write = is_ended});
+	assert_true(fputs("a result\n", stdout) >= 0);
+	assert_int_equal(written(EXIT_DONE), EXIT_FAILED);
+	assert_string_equal(what_was_said(),
+			    "xdp-pacer: events: the result cannot be written: it was ended while "
+			    "nobody read it\n");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_signals_that_cannot_be_held),
+	    CASE(test_no_memory_to_give_way),
+	    CASE(test_what_is_unsure_is_said_once),
+	    CASE(test_ended_while_nobody_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
