@@ -438,6 +438,27 @@ static void a_store_that_went_back_and_on_is_noticed(void **state)
 	assert_false(fleet_holds(&m, &share, now));
 }
 
+/* Of a store that went on since, its record alone says so, once all is read. */
+static void a_record_that_went_back_is_noticed(void **state)
+{
+	(void)state;
+	member(2);
+	put("limit/0000000000000008", "{}");
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(share.sure && !t.back);
+	lies[place(LIMIT)].revision = share.revision - 1;
+	take_away("limit/0000000000000008");
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_false(t.back);
+	assert_true(m.went_back);
+	assert_int_equal(share.trouble, FLEET_WENT_BACK);
+	assert_false(fleet_holds(&m, &share, now));
+}
+
 /* Who shares none goes on, and is told so. It is not lost where the answer is. */
 static void a_store_that_went_back_without_shares(void **state)
 {
@@ -1588,6 +1609,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_and_on_is_noticed, begin),
+	    cmocka_unit_test_setup(a_record_that_went_back_is_noticed, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_without_shares, begin),
 	    cmocka_unit_test_setup(its_own_end_is_noticed, begin),
 	    cmocka_unit_test_setup(another_answer_is_none, begin),
