@@ -170,6 +170,7 @@ static void test_signals(void **unused)
 struct stalled {
 	int reader, writer;
 	bool terminal;
+	bool partly; /* poll() may find room for ever, and a write none */
 };
 
 static bool is_full(int fd)
@@ -185,7 +186,7 @@ static struct stalled a_pipe(void)
 
 	assert_int_equal(pipe(fd), 0);
 	assert_true(fcntl(fd[1], F_SETPIPE_SZ, 4096) > 0);
-	return (struct stalled){fd[0], fd[1], false};
+	return (struct stalled){.reader = fd[0], .writer = fd[1]};
 }
 
 static struct stalled a_socket(void)
@@ -194,7 +195,7 @@ static struct stalled a_socket(void)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
 	assert_int_equal(setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
-	return (struct stalled){fd[0], fd[1], false};
+	return (struct stalled){.reader = fd[0], .writer = fd[1]};
 }
 
 /* Somebody has typed ctrl-S. */
@@ -210,7 +211,7 @@ static struct stalled a_terminal(void)
 /* Of which poll() says that there is room, though it is too little for all of a write. */
 static struct stalled an_unread_terminal(void)
 {
-	struct stalled s = {.terminal = true};
+	struct stalled s = {.terminal = true, .partly = true};
 	struct termios raw;
 
 	assert_int_equal(openpty(&s.reader, &s.writer, NULL, NULL, NULL), 0);
@@ -266,7 +267,7 @@ static void ends_while_nobody_reads(struct stalled s, bool unprivileged)
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
-	while (!is_full(s.writer))
+	while (!s.partly && !is_full(s.writer))
 		assert_int_equal(waitpid(child, &status, WNOHANG), 0);
 	assert_int_equal(kill(child, SIGTERM), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
