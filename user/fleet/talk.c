@@ -403,7 +403,6 @@ int talk_watch(struct talk *t, uint64_t items, uint32_t wait_ms)
 	static const struct store_under what[] = {
 	    {LIMITS, false}, {MEMBERS, true}, {EXCHANGE_ITEMS, false}};
 	uint64_t after = items && items < t->revision ? items : t->revision;
-
 	int seen;
 
 	if (t->now_ns() < t->watch_ns)
