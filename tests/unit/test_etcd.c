@@ -36,6 +36,7 @@ static unsigned int asked, watched;
 static char url[600];
 static const char *folder; /* of whom is trusted, too: libcurl's unless it is taken away */
 static long kept_s;	   /* for so long it has the file of whom it trusts */
+static long sessions;	   /* of TLS: one that goes on judges no certificate again */
 
 /* What a call gets, one after the other; then there is nobody. */
 static struct answer {
@@ -74,6 +75,8 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 		folder = va_arg(more, const char *);
 	else if (option == CURLOPT_CA_CACHE_TIMEOUT)
 		kept_s = va_arg(more, long);
+	else if (option == CURLOPT_SSL_SESSIONID_CACHE)
+		sessions = va_arg(more, long);
 	else if (option == CURLOPT_URL)
 		snprintf(url, sizeof(url), "%s", va_arg(more, const char *));
 	va_end(more);
@@ -200,10 +203,11 @@ static struct store *open_with(CURLoption without)
 
 static void test_it_knows_whom_to_trust(void **unused)
 {
-	static const CURLoption needed[] = {
-	    CURLOPT_CAINFO,  CURLOPT_CAPATH,	CURLOPT_CA_CACHE_TIMEOUT,
-	    CURLOPT_SSLCERT, CURLOPT_SSLKEY,	CURLOPT_PROTOCOLS_STR,
-	    CURLOPT_PROXY,   CURLOPT_SSLVERSION};
+	static const CURLoption needed[] = {CURLOPT_CAINFO,	      CURLOPT_CAPATH,
+					    CURLOPT_CA_CACHE_TIMEOUT, CURLOPT_SSL_SESSIONID_CACHE,
+					    CURLOPT_SSLCERT,	      CURLOPT_SSLKEY,
+					    CURLOPT_PROTOCOLS_STR,    CURLOPT_PROXY,
+					    CURLOPT_SSLVERSION};
 	struct store *s = open_with(0);
 
 	(void)unused;
@@ -226,6 +230,7 @@ static void test_whom_else_it_trusts(void **unused)
 	lacks = 0;
 	folder = "libcurl's";
 	kept_s = 86400;
+	sessions = 1;
 	s = store_etcd.open(&options, why);
 	assert_non_null(s);
 	store_etcd.close(s);
@@ -234,6 +239,7 @@ static void test_whom_else_it_trusts(void **unused)
 	assert_non_null(s);
 	assert_null(folder);
 	assert_int_equal(kept_s, 0);
+	assert_int_equal(sessions, 0);
 	folder = "libcurl's";
 	kept_s = 86400;
 	memset(parts, 0, sizeof(parts));

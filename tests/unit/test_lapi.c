@@ -41,6 +41,7 @@ static CURLoption lacks;
 static long limit_ms;
 static const char *folder; /* of whom is trusted, too: libcurl's unless it is taken away */
 static long kept_s;	   /* for so long it has the file of whom it trusts */
+static long sessions;	   /* of TLS: one that goes on judges no certificate again */
 static int meanwhiles;
 static uint64_t now_ns = 5000000000;
 
@@ -70,6 +71,8 @@ CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 		folder = va_arg(more, const char *);
 	else if (option == CURLOPT_CA_CACHE_TIMEOUT)
 		kept_s = va_arg(more, long);
+	else if (option == CURLOPT_SSL_SESSIONID_CACHE)
+		sessions = va_arg(more, long);
 	else if (option == CURLOPT_ERRORBUFFER)
 		why = va_arg(more, char *);
 	va_end(more);
@@ -346,18 +349,20 @@ static void test_whom_else_it_trusts(void **unused)
 	(void)unused;
 	folder = "libcurl's";
 	kept_s = 86400;
+	sessions = 1;
 	lapi_close(lapi_open(&any, &error));
 	assert_string_equal(folder, "libcurl's");
 	lapi_close(lapi_open(&plain, &error));
 	assert_null(folder);
 	assert_int_equal(kept_s, 0);
+	assert_int_equal(sessions, 0);
 }
 
 /* Without the certificate it is to trust, or its key, it asks nobody. */
 static void test_no_memory_to_begin(void **unused)
 {
 	static const CURLoption needed[] = {CURLOPT_CAINFO, CURLOPT_CAPATH,
-					    CURLOPT_CA_CACHE_TIMEOUT};
+					    CURLOPT_CA_CACHE_TIMEOUT, CURLOPT_SSL_SESSIONID_CACHE};
 	uint32_t n;
 
 	(void)unused;

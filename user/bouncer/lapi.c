@@ -81,10 +81,11 @@ static bool set_options(struct lapi *l)
 	failed |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, keep);
 	failed |= curl_easy_setopt(e, CURLOPT_WRITEDATA, l);
 	failed |= curl_easy_setopt(e, CURLOPT_ERRORBUFFER, l->why);
-	if (o->ca_file) { /* and nobody else, and as the file is at each handshake */
+	if (o->ca_file) { /* and nobody else, and as the file is at each connection */
 		failed |= curl_easy_setopt(e, CURLOPT_CAINFO, o->ca_file);
 		failed |= curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
 		failed |= curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+		failed |= curl_easy_setopt(e, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	}
 	return !failed;
 }

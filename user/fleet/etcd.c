@@ -150,10 +150,11 @@ static bool set_up(struct store *s, CURL *curl, char *failed)
 	lacks |= curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
 	lacks |= curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	lacks |= curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
-	if (s->ca) { /* and nobody else, and as the file is at each handshake */
+	if (s->ca) { /* and nobody else, and as the file is at each connection */
 		lacks |= curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca);
 		lacks |= curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
 		lacks |= curl_easy_setopt(curl, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+		lacks |= curl_easy_setopt(curl, CURLOPT_SSL_SESSIONID_CACHE, 0L);
 	}
 	if (s->cert)
 		lacks |= curl_easy_setopt(curl, CURLOPT_SSLCERT, s->cert);
