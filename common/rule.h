@@ -679,22 +679,25 @@ PACER_INLINE int pacer_walk_address_added(PACER_SET *set, const struct pacer_wal
 }
 
 /*
- * What was added to the set by hand with a value says of the packet's address: as pacer_set_given.
- * It comes before what the set says.
+ * What was added by hand to the set of that serial, which has values, says of the packet's address:
+ * as pacer_set_given. It comes before what the set says. The serial is of the set that the packet
+ * has: another may be in its place by now, to which this belongs no more.
  */
-PACER_GLOBAL __u64 pacer_walk_given(const struct pacer_walk *w, __u32 number, __u32 word)
+PACER_GLOBAL __u64 pacer_walk_given(const struct pacer_walk *w, __u32 number, __u32 word,
+				    __u32 serial)
 {
-	PACER_SET *set, *hand;
+	PACER_SET *hand;
 	int value;
 
 	if (!w)
-		return 0;
-	set = PACER_SET_OF(w, number);
+		return PACER_SET_UNREADABLE;
 	hand = PACER_SET_HAND_OF(w, number);
-	if (!set || !hand || !pacer_set_is_named(hand) || !pacer_set_is_of(hand, set))
+	if (!hand || !pacer_set_has_serial(hand, serial))
 		return 0;
 	value = pacer_walk_address_in(hand, w, word);
-	return value > 0 ? pacer_set_given(hand, value, w->now_ns) : 0;
+	if (value < 0)
+		return PACER_SET_UNREADABLE;
+	return value ? pacer_set_given(hand, value, w->now_ns) : 0;
 }
 
 /*
@@ -753,8 +756,8 @@ PACER_GLOBAL int pacer_walk_in_set6(const struct pacer_walk *w, __u32 number)
 	return pacer_walk_in_set_as(w, number, 0);
 }
 
-/* Which of the packet's addresses that set has: enum pacer_in_set, but for values that were given
- * by hand. It is asked for once, so both are looked for in the same one.
+/* Which of the packet's addresses that set has, which has no values: enum pacer_in_set. It is asked
+ * for once, so both are looked for in the same one.
  */
 PACER_INLINE int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 {
@@ -762,31 +765,68 @@ PACER_INLINE int pacer_walk_in_set(const struct pacer_walk *w, __u32 number)
 					       : pacer_walk_in_set6(w, number);
 }
 
-/* The value that was given by hand to the packet's address, as pacer_walk_value; 0: none. */
-PACER_INLINE int pacer_walk_given_value(const struct pacer_walk *w, __u32 number, __u32 word)
+/* The same of a set with values, but for what was added to it by hand; and from bit 32 on its
+ * serial.
+ */
+PACER_GLOBAL __u64 pacer_walk_in_values(const struct pacer_walk *w, __u32 number)
 {
-	__u64 given = pacer_walk_given(w, number, word);
+	int value, in = 0;
+	PACER_SET *set;
 
-	if (!given)
-		return 0;
+	if (!w)
+		return PACER_SET_UNKNOWN;
+	number &= PACER_SETS_MAX - 1;
+	set = PACER_SET_OF(w, number);
+	if (!set)
+		return PACER_SET_UNKNOWN;
+	if (PACER_POLICY_OF(w)->set_asks[number] & PACER_ASKS_SRC) {
+		value = pacer_walk_address_in(set, w, PACER_WORD_SADDR);
+		if (value < 0)
+			return PACER_SET_UNKNOWN;
+		value = value < 255 ? value : 255;
+		in = value ? value << 8 | PACER_SRC_IN : 0;
+	}
+	if (PACER_POLICY_OF(w)->set_asks[number] & PACER_ASKS_DST) {
+		value = pacer_walk_address_in(set, w, PACER_WORD_DADDR);
+		if (value < 0)
+			return PACER_SET_UNKNOWN;
+		value = value < 255 ? value : 255;
+		in |= value ? value << 16 | PACER_DST_IN : 0;
+	}
+	return (__u64)pacer_set_serial(set) << 32 | in;
+}
+
+/* The value of an address by what was added by hand, where the set itself has `value` for it. */
+PACER_INLINE int pacer_value_given(__u64 given, int value)
+{
+	if (!(given & ~PACER_SET_GIVEN))
+		return given && !value ? 255 : value;
 	return given & 0xffff ? given & 255 : 255;
 }
 
-/* The same as pacer_walk_in_set with those values. */
+/* Which of the packet's addresses that set has, with what was added to it by hand. */
 PACER_INLINE int pacer_walk_in(const struct pacer_walk *w, __u32 number)
 {
 	__u32 asks = PACER_POLICY_OF(w)->set_asks[number & (PACER_SETS_MAX - 1)];
-	int in = pacer_walk_in_set(w, number), value;
+	__u64 found, src = 0, dst = 0;
+	int in, value;
 
 	if (!(PACER_POLICY_OF(w)->sets_valued >> (number & (PACER_SETS_MAX - 1)) & 1))
+		return pacer_walk_in_set(w, number);
+	found = pacer_walk_in_values(w, number);
+	in = (int)found;
+	if (in & PACER_SET_UNKNOWN)
 		return in;
-	value = asks & PACER_ASKS_SRC ? pacer_walk_given_value(w, number, PACER_WORD_SADDR) : 0;
-	if (value)
-		in = (in & ~(255 << 8)) | value << 8 | PACER_SRC_IN;
-	value = asks & PACER_ASKS_DST ? pacer_walk_given_value(w, number, PACER_WORD_DADDR) : 0;
-	if (value)
-		in = (in & ~(255 << 16)) | value << 16 | PACER_DST_IN;
-	return in;
+	if (asks & PACER_ASKS_SRC)
+		src = pacer_walk_given(w, number, PACER_WORD_SADDR, found >> 32);
+	if (asks & PACER_ASKS_DST)
+		dst = pacer_walk_given(w, number, PACER_WORD_DADDR, found >> 32);
+	if (src == PACER_SET_UNREADABLE || dst == PACER_SET_UNREADABLE)
+		return PACER_SET_UNKNOWN;
+	value = pacer_value_given(src, in >> 8 & 255);
+	in = (in & ~(255 << 8)) | value << 8 | (value ? PACER_SRC_IN : 0);
+	value = pacer_value_given(dst, in >> 16 & 255);
+	return (in & ~(255 << 16)) | value << 16 | (value ? PACER_DST_IN : 0);
 }
 
 /*
@@ -806,8 +846,10 @@ PACER_GLOBAL __u32 pacer_walk_word(const struct pacer_walk *w, __u32 which)
 	set = PACER_SET_OF(w, number);
 	if (!set)
 		return 0;
-	given = pacer_walk_given(w, number, word);
-	if (given >> 16)
+	given = pacer_walk_given(w, number, word, pacer_set_serial(set));
+	if (given == PACER_SET_UNREADABLE)
+		return 0;
+	if ((__u32)(given >> 16))
 		return given >> 16;
 	value = pacer_walk_address_in(set, w, word);
 	return value < 0 ? 0 : pacer_set_word(set, value);
@@ -873,7 +915,7 @@ PACER_INLINE void pacer_heed_dst(struct pacer_set_use *by_sets, const struct pac
 }
 
 /*
- * What a set says of the rules of so many words, where `in` is what pacer_walk_in_set has said. Of
+ * What a set says of the rules of so many words, where `in` is what pacer_walk_in has said. Of
  * a set that cannot be read it counts as in it for rules that want that, and as not in it for rules
  * that do not: nothing slips past a rule. But a rule that passes does not match then. 1: the
  * allow-list has the source.

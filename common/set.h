@@ -355,18 +355,14 @@ PACER_INLINE __u32 pacer_set_word(PACER_SET *set, __u32 value)
 	return line ? line->name[value % PACER_SET_WORDS] : 0;
 }
 
-/* Have elements that were added by hand values? */
-PACER_INLINE int pacer_set_is_named(PACER_SET *hand)
-{
-	const union pacer_set_line *line = PACER_SET_LINE(hand, 0);
-
-	return line && line->head.flags & PACER_SET_NAMED;
-}
+/* Of what was added by hand: there is an element; its value is word << 16 | number, 0: it has none.
+ */
+#define PACER_SET_GIVEN	     (1ull << 48)
+#define PACER_SET_UNREADABLE (~0ull)
 
 /*
- * The value that an element which was added by hand gives at now_ns, by its number in the set: its
- * own or, when its end has come, that of the next wider one. word << 16 | number; 0: none, or it
- * cannot be read.
+ * What an element that was added by hand gives at now_ns, by its number in the set: its own value
+ * or, when its end has come, that of the next wider one. 0: all have ended.
  */
 PACER_INLINE __u64 pacer_set_given(PACER_SET *hand, __u32 value, __u64 now_ns)
 {
@@ -375,19 +371,35 @@ PACER_INLINE __u64 pacer_set_given(PACER_SET *hand, __u32 value, __u64 now_ns)
 	__u32 i, first;
 
 	if (!line || !line->head.ends)
-		return 0;
+		return PACER_SET_UNREADABLE;
 	first = line->head.ends;
 	PACER_ROLLED
 	for (i = 0; i < PACER_SET_WIDER && value; i++) {
 		line = PACER_SET_LINE(hand, first + (value - 1) / PACER_SET_ENDS);
 		if (!line)
-			return 0;
+			return PACER_SET_UNREADABLE;
 		end = &line->end[(value - 1) % PACER_SET_ENDS];
 		if (now_ns < end->own_until_ns)
-			return (__u64)end->word << 16 | end->number;
+			return PACER_SET_GIVEN | (__u64)end->word << 16 | end->number;
 		value = end->wider;
 	}
 	return 0;
+}
+
+/* Of the apply that wrote it; what was added by hand has that of the set it belongs to. */
+PACER_INLINE __u32 pacer_set_serial(PACER_SET *set)
+{
+	const union pacer_set_line *line = PACER_SET_LINE(set, 0);
+
+	return line ? line->head.serial : 0;
+}
+
+/* Does it belong to the set of that serial? */
+PACER_INLINE int pacer_set_has_serial(PACER_SET *hand, __u32 serial)
+{
+	const union pacer_set_line *line = PACER_SET_LINE(hand, 0);
+
+	return line && line->head.serial == serial;
 }
 
 /* Do the two belong together? */

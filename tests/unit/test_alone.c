@@ -166,9 +166,10 @@ static void no_rule_and_no_way_past_it(void **s)
 	assert_int_equal(pacer_walk_heed(w, 0, 1, NULL), 0);
 	assert_int_equal(pacer_walk_heed_many(NULL, 0, 1, &uses), 0);
 	assert_int_equal(pacer_walk_heed_many(w, 0, 1, NULL), 0);
-	assert_int_equal(pacer_walk_given(NULL, 0, 0), 0);
+	assert_true(pacer_walk_given(NULL, 0, 0, 0) == PACER_SET_UNREADABLE);
 	assert_int_equal(pacer_walk_in_set4(NULL, 0), PACER_SET_UNKNOWN);
 	assert_int_equal(pacer_walk_in_set6(NULL, 0), PACER_SET_UNKNOWN);
+	assert_int_equal(pacer_walk_in_values(NULL, 0), PACER_SET_UNKNOWN);
 	assert_int_equal(pacer_walk_word(NULL, 1), 0);
 	assert_int_equal(pacer_path_look(&frame, NULL), 0);
 	assert_int_equal(pacer_path_look_many(&frame, NULL), PACER_RULES_MAX);

@@ -7,9 +7,10 @@
 
 #include "cli/reach.h"
 #include "path.h"
+#include "sets/hand.h"
 #include "sets/texts.h"
 
-static struct pacer_set set[PACER_SETS_MAX];
+static struct pacer_set set[PACER_SETS_MAX], hand[PACER_SETS_MAX];
 static struct set_texts texts;
 static struct set_lines lines[PACER_SETS_MAX];
 static bool without_sets; /* they cannot be read */
@@ -40,7 +41,8 @@ static void close_sets(void)
 static enum reach reach_of(const char *source)
 {
 	static const struct pacer_set none[PACER_SETS_MAX];
-	struct pacer_state state = {.policy = &now.bin, .set = without_sets ? none : set};
+	struct pacer_state state = {
+	    .policy = &now.bin, .set = without_sets ? none : set, .hand = hand};
 	struct pacer_walk walk = {.state = &state, .now_ns = 1};
 	struct prefix prefix;
 
@@ -93,7 +95,30 @@ static void test_rows(void **unused)
 	}
 }
 
-/* Of a set with values, one: only who has that value is meant. */
+static struct set_lines by_hand;
+
+/* The first set has it alone by hand. */
+static void give_by_hand(const char *text, const char *value)
+{
+	struct set_hand one = {.about = &texts.text[0].about};
+	struct set_list numbered;
+	struct prefix prefix;
+	struct set_entry e;
+
+	set_lines_free(&by_hand);
+	assert_int_equal(units_prefix(text, &prefix), 0);
+	e = set_entry_of(&prefix, 1, 0);
+	assert_int_equal(set_hand_add_named(&one, &e, SET_HAND_STAYS, value), 0);
+	set_hand_settle(&one, 1);
+	assert_int_equal(set_hand_list(&one, &numbered), 0);
+	assert_int_equal(set_hand_build(&one, &numbered, 1, &by_hand), 0);
+	by_hand.line->head.serial = lines[0].line->head.serial;
+	hand[0] = set_lines_set(&by_hand);
+	set_list_free(&numbered);
+	set_hand_free(&one);
+}
+
+/* Of a set with values, one: only who has that value is meant, by the file or by hand. */
 static void test_values(void **unused)
 {
 	static const char file[] = "10.1.0.0/16,XY\n10.2.0.0/16,AB\n";
@@ -108,6 +133,13 @@ static void test_values(void **unused)
 	assert_int_equal(reach_of("10.2.3.4"), REACH_ALL);
 	assert_int_equal(reach_of("10.1.3.4"), REACH_NONE);
 	assert_int_equal(reach_of("10.3.3.4"), REACH_NONE);
+	give_by_hand("10.1.3.4/32", "AB");
+	assert_int_equal(reach_of("10.1.3.4"), REACH_ALL);
+	assert_int_equal(reach_of("10.1.3.5"), REACH_NONE);
+	give_by_hand("10.2.3.4/32", "XY");
+	assert_int_equal(reach_of("10.2.3.4"), REACH_NONE);
+	set_lines_free(&by_hand);
+	hand[0] = (struct pacer_set){NULL, 0};
 	close_sets();
 	open_sets(sets, "src: '@geo'");
 	assert_int_equal(reach_of("10.1.3.4"), REACH_ALL);

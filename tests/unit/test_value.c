@@ -300,6 +300,16 @@ static void expect_word(uint64_t now_ns, uint32_t addr, const char *value, int n
 			 number ? PACER_SRC_IN | PACER_DST_IN : 0);
 }
 
+static uint32_t word_of(uint64_t now_ns, uint32_t addr)
+{
+	struct pacer_state state = {.policy = &now.bin, .set = set, .hand = hand};
+	struct pacer_walk walk = {.state = &state, .now_ns = now_ns};
+
+	walk.pkt.family = PACER_FAMILY_4;
+	walk.pkt.key[PACER_WORD_SADDR] = addr;
+	return pacer_walk_word(&walk, 1);
+}
+
 /* The set cannot be read. */
 static void expect_unknown(void)
 {
@@ -324,6 +334,7 @@ static void test_by_hand(void **unused)
 	struct set_hand h = {.about = &about}, back = {.n = 0};
 	struct set_entry e = entry(0x0a000000, 8, 1), f = entry(0x0b000000, 8, 2);
 	struct set_lines lines, added;
+	uint32_t ends;
 
 	(void)unused;
 	assert_int_equal(load("sets: [{name: geo, file: geo.csv, value: 2}]\n"
@@ -370,6 +381,10 @@ static void test_by_hand(void **unused)
 		if (one)
 			assert_string_equal(one, other);
 	}
+	ends = added.line->head.ends;
+	added.line->head.ends = 0;
+	assert_int_equal(word_of(1, 0x0a010001), 0);
+	added.line->head.ends = ends;
 	lines.line->head.serial = 1; /* replaced since: what was beside it counts no more */
 	expect_word(1, 0x0a010001, "XY", 1);
 	hand[0] = (struct pacer_set){NULL, 0};

@@ -11,7 +11,7 @@ enum reach reach_of_set(const struct policy_set_use *set, const struct pacer_wal
 
 	if (source->len != whole)
 		return REACH_SOME;
-	in = pacer_walk_in_set(walk, set->set);
+	in = pacer_walk_in(walk, set->set);
 	if (in & PACER_SET_UNKNOWN)
 		return REACH_SOME;
 	if (!(in & PACER_SRC_IN) || (set->number && (in >> 8 & 0xff) != set->number))
