@@ -98,6 +98,17 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 	return 0;
 }
 
+int bpf_map_update_batch(int fd, const void *keys, const void *values, __u32 *count,
+			 const struct bpf_map_batch_opts *opts)
+{
+	assert_null(opts);
+	for (uint32_t i = 0; i < *count; i++)
+		if (bpf_map_update_elem(fd, (const uint32_t *)keys + i, (const int *)values + i,
+					BPF_ANY))
+			return -1;
+	return 0;
+}
+
 int bpf_map_delete_elem(int fd, const void *key)
 {
 	uint32_t place = *(const uint32_t *)key;
@@ -399,6 +410,34 @@ static void test_named(void **unused)
 	list.about = NULL;
 }
 
+/* Several at once, of which one may hold nothing. */
+static void test_several(void **unused)
+{
+	const struct set_hand none = {.n = 0};
+	const uint32_t place[] = {5, 6};
+	const int fd[] = {set_maps_new(&list, 9), set_maps_new_hand(&none, 9)};
+	struct pacer_set_head head;
+	struct set_hand is = {.n = 0};
+
+	(void)unused;
+	assert_true(fd[0] >= 0 && fd[1] >= 0);
+	calls = 0;
+	fail_at = 2;
+	assert_int_equal(set_maps_move_all(SETS, place, fd, 2), -1);
+	assert_int_equal(errno, EIO);
+	fail_at = 0;
+	assert_int_equal(set_maps_move_all(SETS, place, fd, 2), 0);
+	assert_int_equal(set_maps_move_all(SETS, place, fd, 0), 0);
+	assert_int_equal(set_maps_head(SETS, 5, &head), 0);
+	assert_true(head.serial == 9 && head.prefixes[0] == 2);
+	assert_int_equal(set_maps_head(SETS, 6, &head), 0);
+	assert_true(head.serial == 9 && !head.prefixes[0] && !head.prefixes[1]);
+	assert_int_equal(set_maps_hand(SETS, 6, &is), 0);
+	assert_int_equal(is.n, 0);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 /* Of a place without a set: ENOENT, and nothing by hand. */
 static void test_none(void **unused)
 {
@@ -489,8 +528,8 @@ static void test_damaged(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_failures), CASE(test_starved), CASE(test_lines),
-	    CASE(test_named),	 CASE(test_none),    CASE(test_damaged),
+	    CASE(test_failures), CASE(test_starved), CASE(test_lines),	 CASE(test_named),
+	    CASE(test_several),	 CASE(test_none),    CASE(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

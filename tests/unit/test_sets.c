@@ -135,12 +135,52 @@ int set_maps_at(int fd, uint32_t place)
 	return at(fd, place) ? new_fd(places[fd][place]) : -1;
 }
 
+/* What packets have by each copy: prefixes of the set, and of those beside it that count. */
+struct has {
+	size_t prefixes[2], by_hand[2];
+};
+
+static struct has had[16]; /* after each call of the kernel that changes a place */
+static uint32_t n_had;
+
+static struct has has_now(void)
+{
+	struct has has;
+
+	for (uint32_t copy = 0; copy < 2; copy++) { /* where it is the set of the copy's number */
+		const struct map *set = &maps[places[0][sets_maps_place(copy, copy)]];
+		const struct map *hand = &maps[places[0][sets_maps_hand_place(copy, copy)]];
+
+		has.prefixes[copy] = set->list.n;
+		has.by_hand[copy] = hand->serial == set->serial ? hand->hand.n : 0;
+	}
+	return has;
+}
+
+static void note_places(void)
+{
+	if (n_had < ARRAY(had))
+		had[n_had++] = has_now();
+}
+
 int set_maps_move(int fd, uint32_t place, int inner_fd)
 {
 	if (broken())
 		return -1;
 	places[fd][place] = inner_fd < 0 ? 0 : map_of(inner_fd);
+	note_places();
 	return 0;
+}
+
+/* Where it fails, it has come as far as to the last. */
+int set_maps_move_all(int fd, const uint32_t *place, const int *inner_fd, uint32_t n)
+{
+	bool fails = broken();
+
+	for (uint32_t i = 0; i + fails < n; i++)
+		places[fd][place[i]] = map_of(inner_fd[i]);
+	note_places();
+	return fails ? -1 : 0;
 }
 
 int set_maps_share(int fd, uint32_t from, uint32_t to)
@@ -776,6 +816,30 @@ static void test_both_policies_of_a_trial_or_none(void **unused)
 	}
 }
 
+/* Who is killed between two calls of the kernel has made the whole change or none of it. */
+static void test_killed(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		for (int trial = 0; trial < 2 && (!trial || changes[i].change != put_two);
+		     trial++) {
+			struct has before, after;
+
+			begin(changes[i].text, trial);
+			before = has_now();
+			n_had = 0;
+			assert_int_equal(changes[i].change(), 0);
+			after = has_now();
+			assert_true(n_had > 0 && n_had < ARRAY(had));
+			for (uint32_t k = 0; k < n_had; k++)
+				if (memcmp(&had[k], &before, sizeof(before)) &&
+				    memcmp(&had[k], &after, sizeof(after)))
+					fail_msg("%zu, on trial %d: half done after call %u", i,
+						 trial, k + 1);
+			end(NULL);
+		}
+}
+
 /* The shadow's comes second: what is in force stays done, and it is said. */
 static void test_in_a_shadow_too(void **unused)
 {
@@ -1066,6 +1130,7 @@ int main(void)
 	    CASE(test_deleted_when_lapsed),
 	    CASE(test_replaced_in_a_shadow_of_another_policy),
 	    CASE(test_both_policies_of_a_trial_or_none),
+	    CASE(test_killed),
 	    CASE(test_in_a_shadow_too),
 	    CASE(test_refusals),
 	    CASE(test_telling_a_fleet),

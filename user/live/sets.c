@@ -90,14 +90,17 @@ static int find_set(const struct attached *a, const char *name, struct where *wh
 
 /* --- what is put where ---------------------------------------------------------------------- */
 
-/* All maps are made before the first is put in its place; only that can be undone. */
+/* All maps are made before one is put in its place; only that can be undone. */
 struct move {
 	uint32_t place;
 	int fd, was; /* -1: none */
 };
 
+/* For each of two copies: a set, what is beside it, and that taken out. */
+#define MOVES_MAX 6
+
 struct moves {
-	struct move at[4];
+	struct move at[MOVES_MAX];
 	uint32_t n;
 };
 
@@ -118,24 +121,39 @@ static void close_all(struct moves *m)
 	m->n = 0;
 }
 
-/* In order; if one fails, those before it are put back. */
+/* All that is put somewhere, in one step; then places are left empty in which nothing counts. */
+static int put(const struct attached *a, const struct moves *m)
+{
+	uint32_t place[MOVES_MAX], n = 0;
+	int fd[MOVES_MAX];
+
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->at[i].fd >= 0) {
+			place[n] = m->at[i].place;
+			fd[n++] = m->at[i].fd;
+		}
+	if (set_maps_move_all(a->sets_fd, place, fd, n))
+		return -1;
+	for (uint32_t i = 0; i < m->n; i++)
+		if (m->at[i].fd < 0 && set_maps_move(a->sets_fd, m->at[i].place, -1))
+			return -1;
+	return 0;
+}
+
+/* If it fails, all are put back. */
 static int carry_out(const struct attached *a, struct moves *m)
 {
-	uint32_t i;
 	int cause;
 
-	for (i = 0; i < m->n; i++) {
-		struct move *move = &m->at[i];
-
-		move->was = set_maps_at(a->sets_fd, move->place);
-		if ((move->was < 0 && errno != ENOENT) ||
-		    set_maps_move(a->sets_fd, move->place, move->fd))
-			break;
+	for (uint32_t i = 0; i < m->n; i++) {
+		m->at[i].was = set_maps_at(a->sets_fd, m->at[i].place);
+		if (m->at[i].was < 0 && errno != ENOENT)
+			return -1;
 	}
-	if (i == m->n)
+	if (!put(a, m))
 		return 0;
 	cause = errno;
-	while (i-- > 0)
+	for (uint32_t i = m->n; i-- > 0;)
 		(void)set_maps_move(a->sets_fd, m->at[i].place, m->at[i].was);
 	errno = cause;
 	return -1;
@@ -308,17 +326,18 @@ static int new_hand(const struct attached *a, uint32_t copy, uint32_t number, st
 static int plan_hand(const struct attached *a, uint32_t copy, uint32_t number,
 		     struct set_hand *hand, struct moves *m)
 {
+	uint32_t place = sets_maps_hand_place(copy, number);
 	struct pacer_set_head head;
-	int fd = -1;
+	int fd;
 
 	if (set_maps_head(a->sets_fd, sets_maps_place(copy, number), &head))
 		return -1;
-	if (hand->n) {
-		fd = new_hand(a, copy, number, hand, head.serial);
-		if (fd < 0)
-			return -1;
-	}
-	plan_move(m, sets_maps_hand_place(copy, number), fd);
+	fd = new_hand(a, copy, number, hand, head.serial);
+	if (fd < 0)
+		return -1;
+	plan_move(m, place, fd);
+	if (!hand->n) /* nothing in it, from the same step on */
+		plan_move(m, place, -1);
 	return 0;
 }
 

@@ -6,7 +6,9 @@
  * During a trial the sets of both policies are changed, and so is that of a shadow.
  *
  * Functions return 0, or -1 with *error filled: then the set is what it was, to its last prefix.
- * Packets have the set from before or the one from after.
+ * Who is killed has made the whole change or nothing of it, in both policies; a shadow's comes
+ * second. Packets have the set from before or the one from after, and the same of what lies beside
+ * it, for a moment not of both.
  */
 #ifndef PACER_SETS_H
 #define PACER_SETS_H

@@ -162,6 +162,11 @@ int set_maps_move(int fd, uint32_t place, int inner_fd)
 	return bpf_map_delete_elem(fd, &place) && errno != ENOENT ? -1 : 0;
 }
 
+int set_maps_move_all(int fd, const uint32_t *place, const int *inner_fd, uint32_t n)
+{
+	return bpf_map_update_batch(fd, place, inner_fd, &n, NULL) ? -1 : 0;
+}
+
 int set_maps_put(int fd, uint32_t place, const struct set_list *list)
 {
 	uint32_t serial = set_maps_serial();

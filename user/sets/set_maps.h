@@ -36,6 +36,11 @@ int set_maps_at(int fd, uint32_t place);
  * one in a second place, too, is no copy.
  */
 int set_maps_move(int fd, uint32_t place, int inner_fd);
+/*
+ * Put maps in n places by one call of the kernel, which no signal ends: who is killed has put all
+ * of them there or none. Packets may for a moment have the first ones only. -1: some may be there.
+ */
+int set_maps_move_all(int fd, const uint32_t *place, const int *inner_fd, uint32_t n);
 /* set_maps_new, and put in its place. */
 int set_maps_put(int fd, uint32_t place, const struct set_list *list);
 /* Put the set of one place into another, too. ENOENT: there is none, and the other is empty now. */
