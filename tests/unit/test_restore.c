@@ -1626,6 +1626,30 @@ static int remove_file(void **unused)
 
 #define FILE_TEST(f) cmocka_unit_test_setup_teardown(f, setup_file, remove_file)
 
+/* What nobody has used is not written to: in a large table that would take memory, and time. */
+static void what_is_unused(void **unused)
+{
+	const char *text = "bans: 64\nrules:\n"
+			   "- {name: a, limits: [{key: src, gap: 1ms}, {key: src, rate: 10/s, "
+			   "burst: 5}], ban: 1s}\n"
+			   "- {name: b, limits: [{key: src, packets: 9, window: 1s}]}\n";
+	static struct pacer_throttle_state throttles[PACER_THROTTLES];
+	const struct compile_host host = host_now();
+	struct policy *policy = parse(text);
+	static struct pacer_policy bin;
+	struct pacer_line *lines;
+	uint64_t bytes;
+
+	(void)unused;
+	assert_int_equal(compile_memory(policy, &host, &bytes, &error), 0);
+	assert_int_equal(compile_policy(policy, NULL, &host, &bin, &plan, &error), 0);
+	lines = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(lines != MAP_FAILED);
+	carry(&bin, lines, bytes / sizeof(*lines), throttles, -5, host.now_ns);
+	munmap(lines, bytes);
+	policy_free(policy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1655,6 +1679,7 @@ int main(void)
 	    FILE_TEST(made_by_others),
 	    FILE_TEST(nothing_points_beyond),
 	    FILE_TEST(an_entry_that_is_held),
+	    FILE_TEST(what_is_unused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,9 @@ static void carry_record(const struct pacer_limiter *t, const struct pacer_ring 
 /* A theoretical arrival time that has passed leaves its key the whole burst, like none. */
 static void carry_rate(struct pacer_entry *entry, int64_t by_ns)
 {
-	if (entry->tat_ns && moved(entry->tat_ns, by_ns) < 1) {
+	if (!entry->tat_ns)
+		return;
+	if (moved(entry->tat_ns, by_ns) < 1) {
 		entry->tat_ns = 0;
 		entry->tat_frac = 0;
 	} else {
@@ -96,7 +98,9 @@ static void carry_sketch(const struct pacer_limiter *t, struct pacer_line *line,
 	for (uint32_t i = 0; i < PACER_CELLS; i++) {
 		uint64_t *cell = (uint64_t *)pacer_line_cell(line, i);
 
-		if (*cell && moved(*cell, by_ns) + (i128)t->gap_ns <= 1)
+		if (!*cell)
+			continue;
+		if (moved(*cell, by_ns) + (i128)t->gap_ns <= 1)
 			*cell = 0;
 		else
 			*cell = carry_time(*cell, by_ns);
@@ -109,9 +113,13 @@ static void carry_sketch(const struct pacer_limiter *t, struct pacer_line *line,
  */
 static void forget_full(struct pacer_entry *entry)
 {
-	entry->last &= ~((1u << PACER_LAST_OFF) - 1);
+	uint32_t last = entry->last & ~((1u << PACER_LAST_OFF) - 1);
+
+	if (entry->last != last)
+		entry->last = last;
 }
 
+/* What nobody has used is not written to: in a copy it takes no memory, and no time to get some. */
 static void carry_region(const struct pacer_limiter *t, void *arg)
 {
 	struct shift *s = arg;
@@ -199,9 +207,10 @@ static void carry_bans(const struct pacer_policy *p, struct pacer_table *table, 
 		for (uint32_t k = 0; k <= PACER_CELLS; k++) {
 			__u64 *cell = &lines[bans->filter + i].word64[k];
 
-			*cell = carry_until(*cell, by_ns);
+			if (*cell)
+				*cell = carry_until(*cell, by_ns);
 		}
-	if (last_ns)
+	if (last_ns && *last_ns)
 		*last_ns = carry_until(*last_ns, by_ns);
 }
 
