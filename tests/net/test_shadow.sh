@@ -126,6 +126,22 @@ begins_with_a_copy()
 	changes "21 0 0"
 }
 
+# The same of what passes while it is verified, for seconds: the copy is taken again when that is done.
+begins_with_what_passes_meanwhile()
+{
+	local begun
+
+	three
+	load ten
+	begin ten &
+	begun=$!
+	sleep 0.3
+	arrive "10" n=15
+	wait "$begun" || fail "it was not begun" || return
+	pacer shadow s0 --promote >/dev/null
+	arrive "0" n=5
+}
+
 # What was counted before it, and since, goes on: of rules and of sets, by their names.
 counters_go_on()
 {
@@ -418,13 +434,13 @@ killed()
 
 	three
 	load ten
-	for ((n = 0; n < 3000; n += 53)); do
+	for ((n = 0; n < 6000; n += 97)); do
 		killed_at flock "$n" -c "$work/three.yaml" || break
 		[ "$(status .shadow)" = null ] || pacer shadow s0 --stop >/dev/null
 		pacer clean >/dev/null
 		equal "$(pins '*')" 0 "pins after $n calls of a beginning" || exit 1
 	done
-	[ "$n" -lt 3000 ] || fail "a beginning has no end"
+	[ "$n" -lt 6000 ] || fail "a beginning has no end"
 	for ((n = 0; n < 2000; n += 53)); do
 		[ "$(status .shadow)" != null ] || begin three
 		killed_at flock "$n" --stop || break
@@ -461,6 +477,7 @@ check shadow-stricter stricter
 check shadow-many-keys-and-bans many_keys_and_bans
 check shadow-looser looser
 check shadow-begins-with-a-copy begins_with_a_copy
+check shadow-begins-with-what-passes-meanwhile begins_with_what_passes_meanwhile
 check shadow-promoted promoted
 check shadow-counters-go-on counters_go_on
 check shadow-sets-by-hand sets_by_hand

@@ -242,6 +242,67 @@ static void test_no_secret_to_go_on_with(void **unused)
 	assert_memory_equal(control.secret, none.secret, sizeof(none.secret));
 }
 
+/* A later state of the same, in maps that are mapped: all but the allow-list. */
+static void test_once_more(void **unused)
+{
+	static struct pacer_line its_lines[LINES];
+	static struct pacer_throttle_state its_throttles[PACER_THROTTLES];
+	static struct pacer_copy copies[2];
+	static struct pacer_policy bin = {.serial = 7};
+	struct attached a = {.control = &control,
+			     .copy = copies,
+			     .lines = its_lines,
+			     .n_lines = LINES,
+			     .throttle = its_throttles};
+
+	(void)unused;
+	for (uint32_t late = 0; late < 2; late++) { /* the secret was drawn since, or never */
+		assert_int_equal(fill(0), 0);
+		a.counts_fd = counts.fd;
+		a.set_hits_fd = set_counts.fd;
+		made[counts.fd] = counts.name;
+		made[set_counts.fd] = set_counts.name;
+		memset(&control, 0, sizeof(control));
+		state.secret_ready = late ? PACER_SECRET_OF_TOOLS : PACER_SECRET_NONE;
+		state.counter[3].by[0].packets += 100;
+		state.set_count[1].packets += 100;
+		calls = 0;
+		assert_int_equal(restore_again(&state, &bin, &a, &error), 0);
+		assert_memory_equal(its_lines, state.lines, sizeof(its_lines));
+		assert_memory_equal(its_throttles, state.throttle, sizeof(its_throttles));
+		assert_memory_equal(counted, state.counter, sizeof(counted));
+		assert_memory_equal(counted_of_sets, state.set_count, sizeof(counted_of_sets));
+		assert_int_equal(copies[0].policy.serial, 7);
+		assert_int_equal(control.secret_ready, state.secret_ready);
+		assert_int_equal(copies[0].policy.rule[0].brief.home_factor,
+				 late ? 0x7c7c7c7c7c7c7c7cull : 0);
+		assert_true(n_allowed[0] == 2 && n_allowed[1] == 1);
+		let_go();
+	}
+}
+
+static void test_once_more_fails(void **unused)
+{
+	static struct pacer_line its_lines[LINES], none[LINES];
+	struct attached a = {.lines = its_lines, .n_lines = LINES};
+
+	(void)unused;
+	for (uint32_t of_sets = 0; of_sets < 2; of_sets++) {
+		assert_int_equal(fill(0), 0);
+		a.counts_fd = counts.fd;
+		a.set_hits_fd = set_counts.fd;
+		made[counts.fd] = counts.name;
+		made[set_counts.fd] = set_counts.name;
+		calls = 0;
+		fail_at = of_sets ? PACER_COUNTERS_MAX + PACER_SET_COUNTERS : 1;
+		assert_int_equal(restore_again(&state, NULL, &a, &error), -1);
+		assert_string_equal(error.text,
+				    "the map of counters cannot be made: Input/output error");
+		assert_memory_equal(its_lines, none, sizeof(none));
+		let_go();
+	}
+}
+
 #define COUNTS (2 + PACER_COUNTERS_MAX + 2 + PACER_SET_COUNTERS)
 
 /* Which map each call is of. The counters are one call each. */
@@ -324,6 +385,8 @@ int main(void)
 	    CASE(test_all_is_there),
 	    CASE(test_not_permitted),
 	    CASE(test_no_secret_to_go_on_with),
+	    CASE(test_once_more),
+	    CASE(test_once_more_fails),
 	    CASE(test_each_call_fails),
 	    CASE(test_no_memory_for_the_counters),
 	};

@@ -15,6 +15,7 @@
 #include "live/host.h"
 #include "plan/carry.h"
 #include "plan/throttles.h"
+#include "short.h"
 
 /* --- what the policy goes on with ------------------------------------------------------------ */
 
@@ -264,38 +265,67 @@ static int make_array(struct bpf_map *map, uint64_t entries, const void *from, u
 	return result;
 }
 
-/* Sums, `bytes` each, in the place of the object's map: whose CPU they were nobody asks. */
-static int fill_sums(struct bpf_map *map, const void *sums, uint32_t n, size_t bytes,
-		     struct policy_error *error)
+/* Sums, `bytes` each: whose CPU they were nobody asks. */
+static int put_sums(int fd, const void *sums, uint32_t n, size_t bytes, struct policy_error *error)
 {
 	int cpus = host_cpus(error), result = 0;
 	void *each = cpus < 1 ? NULL : calloc(cpus, bytes);
-	int fd =
-	    bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, bpf_map__name(map), bpf_map__key_size(map),
-			   bpf_map__value_size(map), bpf_map__max_entries(map), NULL);
 
-	if (!each || fd < 0)
+	if (!each)
 		result = cpus < 1 ? -1 : no_map("counters", error);
 	for (uint32_t i = 0; i < n && !result; i++) {
 		memcpy(each, (const char *)sums + i * bytes, bytes);
 		if (bpf_map_update_elem(fd, &i, each, BPF_ANY))
 			result = no_map("counters", error);
 	}
-	if (!result && bpf_map__reuse_fd(map, fd))
-		result = no_map("counters", error);
 	free(each);
-	if (fd >= 0)
-		close(fd);
 	return result;
+}
+
+static int put_counts(const struct state *s, int counts_fd, int set_counts_fd,
+		      struct policy_error *error)
+{
+	if (put_sums(counts_fd, s->counter, PACER_COUNTERS_MAX, sizeof(*s->counter), error))
+		return -1;
+	return put_sums(set_counts_fd, s->set_count, PACER_SET_COUNTERS, sizeof(*s->set_count),
+			error);
+}
+
+/* One for each CPU in the place of the object's map: its descriptor, or -1. */
+static int make_sums(struct bpf_map *map)
+{
+	int fd =
+	    bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, bpf_map__name(map), bpf_map__key_size(map),
+			   bpf_map__value_size(map), bpf_map__max_entries(map), NULL);
+
+	if (fd < 0 || !bpf_map__reuse_fd(map, fd))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static int fill_counts(const struct state *s, const struct restore_maps *maps,
 		       struct policy_error *error)
 {
-	if (fill_sums(maps->counts, s->counter, PACER_COUNTERS_MAX, sizeof(*s->counter), error))
-		return -1;
-	return fill_sums(maps->set_counts, s->set_count, PACER_SET_COUNTERS, sizeof(*s->set_count),
-			 error);
+	int counts_fd = make_sums(maps->counts), set_counts_fd = make_sums(maps->set_counts);
+	int result = counts_fd < 0 || set_counts_fd < 0
+			 ? no_map("counters", error)
+			 : put_counts(s, counts_fd, set_counts_fd, error);
+
+	if (counts_fd >= 0)
+		close(counts_fd);
+	if (set_counts_fd >= 0)
+		close(set_counts_fd);
+	return result;
+}
+
+/* The secret that was never drawn nobody has used. */
+static void put_secret(const struct state *s, struct pacer_control *control)
+{
+	if (s->secret_ready == PACER_SECRET_NONE)
+		return;
+	memcpy(control->secret, s->secret, sizeof(control->secret));
+	control->secret_ready = s->secret_ready;
 }
 
 static int fill_trie(struct bpf_map *map, const struct state *s, int family,
@@ -328,10 +358,7 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 {
 	control->allowed[0].v4 = (uint32_t)allowlist_count(&s->allow, 4);
 	control->allowed[0].v6 = (uint32_t)allowlist_count(&s->allow, 6);
-	if (s->secret_ready != PACER_SECRET_NONE) { /* else none has been used */
-		memcpy(control->secret, s->secret, sizeof(control->secret));
-		control->secret_ready = s->secret_ready;
-	}
+	put_secret(s, control);
 	if (make_array(maps->lines, s->n_lines, s->lines, s->n_lines * sizeof(*s->lines), "state",
 		       error) ||
 	    make_array(maps->throttles, PACER_THROTTLES, s->throttle,
@@ -340,4 +367,17 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 		return -1;
 	return fill_trie(maps->allow4, s, 4, error) || fill_trie(maps->allow6, s, 6, error) ? -1
 											    : 0;
+}
+
+int restore_again(const struct state *s, const struct pacer_policy *bin, struct attached *a,
+		  struct policy_error *error)
+{
+	if (put_counts(s, a->counts_fd, a->set_hits_fd, error))
+		return -1;
+	memcpy(a->lines, s->lines, s->n_lines * sizeof(*s->lines));
+	memcpy(a->throttle, s->throttle, PACER_THROTTLES * sizeof(*s->throttle));
+	put_secret(s, a->control);
+	a->copy[0].policy = *bin;
+	pacer_short_arm(&a->copy[0].policy, a->control, 0);
+	return 0;
 }

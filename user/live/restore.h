@@ -44,5 +44,11 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 /* Fills maps of an object that is opened and not loaded yet, and `control`, before any packet. */
 int restore_fill(const struct state *s, const struct restore_maps *maps,
 		 struct pacer_control *control, struct policy_error *error);
+/*
+ * Puts what restore_plan has left of a later state of the same pacer, and *bin, into one that was
+ * filled for the same policy before, and to which no packet has come. Its allow-list stays.
+ */
+int restore_again(const struct state *s, const struct pacer_policy *bin, struct attached *a,
+		  struct policy_error *error);
 
 #endif

@@ -53,65 +53,6 @@ static int may_begin(const struct attached *a, struct policy_error *error)
 	return attached_each_partner(a, shares, &p, error);
 }
 
-/* From here on the first program goes over to the shadow, and the pin keeps it. */
-static int join(struct object *first, const char *ifname, int ifindex, void *arg,
-		struct policy_error *error)
-{
-	const struct object *shadow = arg;
-	int next_fd = object_map_fd(first, "pacer_next"), prog_fd = object_program_fd(shadow);
-	int data_fd = object_map_fd(shadow, ".data.shadow");
-	struct pacer_shadow said;
-	uint32_t at = 0;
-
-	if (bpf_map_lookup_elem(data_fd, &at, &said))
-		return policy_fail(error, 0, "%s: its shadow cannot be begun: %s", ifname,
-				   strerror(errno));
-	said.since_ns = host_now_ns();
-	if (bpf_map_update_elem(data_fd, &at, &said, BPF_ANY) ||
-	    bpf_map_update_elem(next_fd, &at, &prog_fd, BPF_ANY))
-		return policy_fail(error, 0, "%s: its shadow cannot be begun: %s", ifname,
-				   strerror(errno));
-	return pins_put_shadow(next_fd, ifname, ifindex, id_of(object_program_fd(first)), error);
-}
-
-/* Every other verb will find it as this does: one that cannot be read is not begun. */
-static int can_be_found(const struct attached *a, const struct object *shadow,
-			struct policy_error *error)
-{
-	struct attached with = *a, found;
-	struct policy_error unused;
-
-	with.next_fd = a->prog_fd; /* that there is one */
-	with.shadow_id = id_of(object_program_fd(shadow));
-	if (attached_shadow(&with, &found, &unused))
-		return policy_fail(
-		    error, 0, "%s: its shadow cannot be begun, as it could not be read: try again",
-		    a->ifname);
-	attached_release(&found);
-	return 0;
-}
-
-static int put_beside(const struct attached *a, const struct shadow_begin *b, struct object *shadow,
-		      struct attached *now, struct policy_error *error)
-{
-	struct object *first;
-	int result = -1;
-
-	if (attach_load(a->ifname, shadow, error) || can_be_found(a, shadow, error) ||
-	    sets_carry(a, b->policy, b->sets, object_map_fd(shadow, "pacer_sets"), error))
-		return -1;
-	first = object_open_over(a->ifname, OBJECT_FIRST, a->prog_fd, a->control->raw_ip, error);
-	if (!first)
-		return -1;
-	if (object_tell(first, shadow))
-		policy_explain(error, 0, "%s: its shadow cannot be begun: %s", a->ifname,
-			       strerror(errno));
-	else
-		result = attach_instead(a->ifname, first, join, shadow, now, error);
-	object_close(first);
-	return result;
-}
-
 /* A share is the pacer's: what a shadow would admit by it no agent divides. */
 static int without_fleet(const struct attached *a, const struct pacer_policy *bin,
 			 struct policy_error *error)
@@ -126,59 +67,149 @@ static int without_fleet(const struct attached *a, const struct pacer_policy *bi
 	return 0;
 }
 
-static int begin_with(const struct attached *a, const struct shadow_begin *b, struct state *s,
-		      struct attached *now, struct policy_error *error)
-{
-	static struct pacer_policy bin;
-	struct clocks clocks = clocks_read();
-	int cpus = host_cpus(error), result;
-	struct compile_host host = {copies_resolution_ns(a), clocks.mono_ns, cpus};
-	struct object_begin begin;
+/* What is begun: the pacer's state, as what the shadow goes on with. */
+struct beginning {
+	const struct attached *a;
+	const struct shadow_begin *b;
+	struct state s;
+	struct pacer_policy bin;
 	struct object *shadow;
+	struct attached found; /* the shadow, as every other verb will find it */
+};
 
-	if (cpus < 1 || state_take_all(a, s, error))
+/* The state as it is now, and the policy that goes on from it. */
+static int take(struct beginning *of, struct policy_error *error)
+{
+	const struct attached *a = of->a;
+	struct compile_host host = {copies_resolution_ns(a), 0, host_cpus(error)};
+	struct clocks clocks;
+
+	if (host.cpus < 1)
 		return -1;
+	state_free(&of->s);
+	if (state_init(&of->s, a->n_lines))
+		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
+	if (state_take_all(a, &of->s, error))
+		return -1;
+	clocks = clocks_read();
+	host.now_ns = clocks.mono_ns;
 	/* It is of this boot, whatever could be read of that. */
-	memcpy(clocks.boot_id, s->clocks.boot_id, sizeof(clocks.boot_id));
-	if (restore_plan(s, b->policy, &clocks, &host, &bin, b->plan, b->restored, error) ||
-	    without_fleet(a, &bin, error))
+	memcpy(clocks.boot_id, of->s.clocks.boot_id, sizeof(clocks.boot_id));
+	return restore_plan(&of->s, of->b->policy, &clocks, &host, &of->bin, of->b->plan,
+			    of->b->restored, error) ||
+		       without_fleet(a, &of->bin, error)
+		   ? -1
+		   : 0;
+}
+
+/*
+ * From here on the first program goes over to the shadow, and the pin keeps it. Both programs are
+ * verified, which takes seconds: what passed meanwhile is in the state that is taken once more.
+ */
+static int join(struct object *first, const char *ifname, int ifindex, void *arg,
+		struct policy_error *error)
+{
+	struct beginning *of = arg;
+	int next_fd = object_map_fd(first, "pacer_next"), prog_fd = object_program_fd(of->shadow);
+	uint32_t at = 0;
+
+	if (take(of, error) || restore_again(&of->s, &of->bin, &of->found, error))
 		return -1;
-	begin = (struct object_begin){.policy = b->policy,
-				      .bin = &bin,
-				      .plan = b->plan,
-				      .sets = b->sets,
-				      .text = b->text,
-				      .lines = b->plan->lines,
-				      .resolution_ns = host.resolution_ns,
-				      .tools = a->control->tools,
-				      .tools4_fd = a->tools4_fd,
-				      .tools6_fd = a->tools6_fd,
-				      .dispatcher = a->dispatcher,
-				      .restored = s};
-	shadow = object_open(a->ifname, OBJECT_SHADOW, &begin, a->control->raw_ip, error);
-	if (!shadow)
+	of->found.shadowed->since_ns = host_now_ns();
+	if (bpf_map_update_elem(next_fd, &at, &prog_fd, BPF_ANY))
+		return policy_fail(error, 0, "%s: its shadow cannot be begun: %s", ifname,
+				   strerror(errno));
+	return pins_put_shadow(next_fd, ifname, ifindex, id_of(object_program_fd(first)), error);
+}
+
+/* One that cannot be found as every other verb will find it is not begun. */
+static int find(struct beginning *of, struct policy_error *error)
+{
+	struct attached with = *of->a;
+	struct policy_error unused;
+
+	with.next_fd = of->a->prog_fd; /* that there is one */
+	with.shadow_id = id_of(object_program_fd(of->shadow));
+	if (attached_shadow(&with, &of->found, &unused))
+		return policy_fail(
+		    error, 0, "%s: its shadow cannot be begun, as it could not be read: try again",
+		    of->a->ifname);
+	return 0;
+}
+
+/* It is loaded and found. */
+static int put_beside(struct beginning *of, struct attached *now, struct policy_error *error)
+{
+	const struct attached *a = of->a;
+	struct object *first;
+	int result = -1;
+
+	if (sets_carry(a, of->b->policy, of->b->sets, of->found.sets_fd, error))
 		return -1;
-	result = put_beside(a, b, shadow, now, error);
-	object_close(shadow);
+	first = object_open_over(a->ifname, OBJECT_FIRST, a->prog_fd, a->control->raw_ip, error);
+	if (!first)
+		return -1;
+	if (object_tell(first, of->shadow))
+		policy_explain(error, 0, "%s: its shadow cannot be begun: %s", a->ifname,
+			       strerror(errno));
+	else
+		result = attach_instead(a->ifname, first, join, of, now, error);
+	object_close(first);
+	return result;
+}
+
+static int begin_with(struct beginning *of, struct attached *now, struct policy_error *error)
+{
+	const struct attached *a = of->a;
+	const struct shadow_begin *b = of->b;
+	struct object_begin begin = {.policy = b->policy,
+				     .bin = &of->bin,
+				     .plan = b->plan,
+				     .sets = b->sets,
+				     .text = b->text,
+				     .resolution_ns = copies_resolution_ns(a),
+				     .tools = a->control->tools,
+				     .tools4_fd = a->tools4_fd,
+				     .tools6_fd = a->tools6_fd,
+				     .dispatcher = a->dispatcher,
+				     .restored = &of->s};
+	int result;
+
+	if (take(of, error))
+		return -1;
+	begin.lines = b->plan->lines;
+	of->shadow = object_open(a->ifname, OBJECT_SHADOW, &begin, a->control->raw_ip, error);
+	if (!of->shadow)
+		return -1;
+	result = attach_load(a->ifname, of->shadow, error) || find(of, error) ? -1 : 0;
+	if (!result) {
+		result = put_beside(of, now, error);
+		attached_release(&of->found);
+	}
+	object_close(of->shadow);
 	return result;
 }
 
 int shadow_begin(const struct attached *a, const struct shadow_begin *begin, struct attached *now,
 		 struct policy_error *error)
 {
+	struct beginning *of;
 	int fd, result = -1;
-	struct state s;
 
 	if (may_begin(a, error))
 		return -1;
-	if (state_init(&s, a->n_lines))
+	of = calloc(1, sizeof(*of));
+	if (!of)
 		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
+	of->a = a;
+	of->b = begin;
 	fd = copies_lock_of(a, error);
 	if (fd >= 0) {
-		result = begin_with(a, begin, &s, now, error);
+		result = begin_with(of, now, error);
 		close(fd);
 	}
-	state_free(&s);
+	state_free(&of->s);
+	free(of);
 	return result;
 }
 

@@ -5,9 +5,10 @@
  *
  * What it begins with is a copy of what the pacer holds, as `save` and `load --restore` would carry
  * it over: limits that it has in common with the policy in force go on, what it drops drains, and
- * bans, what was allowed by hand and what was added to sets by hand go on. From then on it counts
- * what it would admit itself. Whom other tools ban (pinned.h) both look up in the same maps: these
- * are the tools', and not state.
+ * bans, what was allowed by hand and what was added to sets by hand go on. The copy is taken when
+ * both programs have been verified; of what is admitted from then until they are in place, some is
+ * missing. From then on it counts what it would admit itself. Whom other tools ban (pinned.h) both
+ * look up in the same maps: these are the tools', and not state.
  *
  * Two programs stand for it (bpf/shadow.bpf.c): one in the place of the pacer's, over its very
  * maps, and the shadow's. Each change of the interface's program is one step: a tool that is killed
