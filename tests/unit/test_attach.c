@@ -87,6 +87,7 @@ static uint32_t leaves;	     /* the pacer before goes as this one comes */
 static uint32_t followed_by; /* the same, right after it */
 static int refused;	     /* errno of attaching without libxdp; 0: it works */
 static const char *verifier_says; /* of a program that it refuses; NULL: it takes them */
+static int verifier_err;	  /* and for what error */
 static uint64_t confirmed_until_ns;
 
 static struct interface *interface_of(int ifindex)
@@ -398,7 +399,7 @@ int bpf_object__load(struct bpf_object *object)
 		    "libbpf: prog 'pacer': -- BEGIN PROG LOAD LOG --\n%sprocessed 9 insns\n"
 		    "-- END PROG LOAD LOG --\n",
 		    verifier_says);
-		return -EINVAL;
+		return -verifier_err;
 	}
 	if (!err)
 		o->id = new_program(o->state);
@@ -1047,31 +1048,46 @@ static void test_loaded_alone(void **unused)
 static void test_refused(void **unused)
 {
 	static const struct {
+		int err;
 		const char *log, *says;
 	} cases[] = {
-	    {"0: R1=ctx()\ncallbacks are not allowed in non-JITed programs\n",
+	    {EINVAL, "0: R1=ctx()\ncallbacks are not allowed in non-JITed programs\n",
 	     "eth0: the program wants the kernel's BPF JIT, which is off, or has failed: sysctl "
 	     "net.core.bpf_jit_enable=1"},
-	    {"Can attach to only JITed progs\n",
+	    {EINVAL, "Can attach to only JITed progs\n",
 	     "eth0: the program wants the kernel's BPF JIT, which is off, or has failed: sysctl "
 	     "net.core.bpf_jit_enable=1"},
-	    {"Extension program changes packet data, while original does not\n",
+	    {EINVAL, "Extension program changes packet data, while original does not\n",
 	     "eth0: this kernel takes no shadow under a libxdp dispatcher as old as this one: "
 	     "unload, and load with --direct, or with a later libxdp"},
-	    {"0: R1=ctx()\nR2 !read_ok\n",
+	    {EINVAL, "0: R1=ctx()\nR2 !read_ok\n",
 	     "eth0: this kernel's verifier refuses the program (Invalid argument: R2 !read_ok): "
 	     "KERNELS in xdp-pacer(8) says which kernels are known to take it"},
-	    {"", "eth0: this kernel's verifier refuses the program (Invalid argument): KERNELS in "
-		 "xdp-pacer(8) says which kernels are known to take it"},
+	    {EINVAL, "BPF map '.data.control' is referenced but wasn't created\n",
+	     "eth0: the program was not loaded, as a part of it could not be made (Invalid "
+	     "argument: BPF map '.data.control' is referenced but wasn't created): raise the limit "
+	     "of open files (ulimit -n), and let bpf(2) do all it can"},
+	    {EMFILE, "Func#131 is safe\n", "eth0: the program was not loaded: Too many open files"},
+	    {ENFILE, "Func#131 is safe\n",
+	     "eth0: the program was not loaded: Too many open files in system"},
+	    {EINVAL, "missing btf func_info\n",
+	     "eth0: the program was not loaded, as a part of it could not be made (Invalid "
+	     "argument: missing btf func_info): raise the limit of open files (ulimit -n), and let "
+	     "bpf(2) do all it can"},
+	    {EINVAL, "",
+	     "eth0: this kernel's verifier refuses the program (Invalid argument): KERNELS in "
+	     "xdp-pacer(8) says which kernels are known to take it"},
 	};
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(cases); i++) {
 		begin_anew(&plain, false);
 		verifier_says = cases[i].log;
+		verifier_err = cases[i].err;
 		assert_int_equal(load_one(), -1);
 		verifier_says = NULL;
-		assert_string_equal(error.text, cases[i].says);
+		if (strncmp(error.text, cases[i].says, strlen(cases[i].says)) != 0)
+			fail_msg("%s", error.text);
 		assert_int_equal(at[0].program[0], 0);
 		assert_int_equal(opened, 0);
 	}

@@ -683,6 +683,8 @@ static void test_partners(void **unused)
 	    {"no-such", 1, false, true, 0, ENODEV, 0, NULL},
 	    {"no-such", 1, false, true, 0, EMFILE, -1,
 	     "lo: the interface cannot be looked for: Too many open files"},
+	    {"no-such", 1, false, true, 0, ENOENT, -1,
+	     "lo: the interface cannot be looked for: no socket can be made"},
 	};
 	char says[200];
 

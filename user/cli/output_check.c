@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a policy would take and promise, before anything is loaded. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -403,8 +404,8 @@ int output_sets(const struct policy *policy, const struct set_texts *texts,
 			look_at_values(list, &sets->values[i]);
 		if (!sets->bytes[i])
 			return policy_fail(error, POLICY_NO_MEMORY,
-					   "no memory to see what set %s takes",
-					   policy->set[i].name);
+					   "what set %s takes cannot be seen: %s",
+					   policy->set[i].name, strerror(errno));
 	}
 	return 0;
 }

@@ -47,9 +47,19 @@ static uint32_t id_of(int prog_fd)
 	return prog_fd < 0 || bpf_obj_get_info_by_fd(prog_fd, &info, &len) ? 0 : info.id;
 }
 
+/* libbpf goes on without a map or a type that it could not make, and the program is refused then.
+ */
+static bool lacks_a_part(void)
+{
+	return strstr(complaint_verifier(), "wasn't created") ||
+	       strstr(complaint_verifier(), "missing btf");
+}
+
 /* Says why the kernel did not load the object. */
 static int load_failed(const struct loading *l, int err)
 {
+	bool refused = complaint_refused() && err != -EMFILE && err != -ENFILE;
+
 	if (err == -EPERM)
 		return policy_fail(l->error, 0,
 				   "%s: no privilege to load the program (%s): run as root",
@@ -59,19 +69,26 @@ static int load_failed(const struct loading *l, int err)
 				   "%s: the kernel has no memory for the state: lower memory",
 				   l->ifname);
 	/* Of callbacks, and of a program under the dispatcher, which is not JITed either. */
-	if (complaint_refused() && strstr(complaint_verifier(), "JITed"))
+	if (refused && strstr(complaint_verifier(), "JITed"))
 		return policy_fail(l->error, 0,
 				   "%s: the program wants the kernel's BPF JIT, which is off, or "
 				   "has failed: sysctl net.core.bpf_jit_enable=1",
 				   l->ifname);
 	/* Newer kernels, of what a dispatcher of before them calls: libxdp's own follow that. */
-	if (complaint_refused() && strstr(complaint_verifier(), "changes packet data"))
+	if (refused && strstr(complaint_verifier(), "changes packet data"))
 		return policy_fail(l->error, 0,
 				   "%s: this kernel takes no shadow under a libxdp dispatcher as "
 				   "old as this one: unload, and load with --direct, or with a "
 				   "later libxdp",
 				   l->ifname);
-	if (complaint_refused())
+	if (refused && lacks_a_part())
+		return policy_fail(
+		    l->error, 0,
+		    "%s: the program was not loaded, as a part of it could not be "
+		    "made (%s%s): raise the limit of open files (ulimit -n), and let "
+		    "bpf(2) do all it can",
+		    l->ifname, strerror(-err), complaint_verifier());
+	if (refused)
 		return policy_fail(
 		    l->error, 0,
 		    "%s: this kernel's verifier refuses the program (%s%s): KERNELS in "

@@ -22,8 +22,9 @@ static int not_found(const char *ifname, struct policy_error *error)
 	if (errno == ENODEV || errno == ENXIO)
 		return policy_fail(error, 0, "%s: there is no such interface here: see `ip link`",
 				   ifname);
+	/* So the C library says that it may have no socket. */
 	return policy_fail(error, 0, "%s: the interface cannot be looked for: %s", ifname,
-			   strerror(errno));
+			   errno == ENOENT ? "no socket can be made" : strerror(errno));
 }
 
 static int refuse_altname(const char *ifname, const char *own, struct policy_error *error)

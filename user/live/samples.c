@@ -107,8 +107,8 @@ int samples_make(const struct sample_maps *maps, const struct pacer_sampling *sa
 	}
 	if (!err)
 		return 0;
-	policy_explain(error, 0, "no memory for the samples of %d CPUs: %s: leave sample out", cpus,
-		       strerror(errno));
+	policy_explain(error, 0, "the samples of %d CPUs cannot be made: %s%s", cpus,
+		       strerror(errno), errno == ENOMEM ? ": leave sample out" : "");
 	samples_undo(maps, made);
 	return -1;
 }
