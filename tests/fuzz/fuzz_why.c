@@ -7,13 +7,19 @@
 #include "inspect/packet_text.h"
 #include "inspect/why.h"
 #include "parsed.h"
+#include "sets/words.h"
 
 #define LINES 1024u
-#define POLICY                                                                           \
-	"memory: 64K\nclock: exact\nbans: 16\nrules:\n- name: a\n  ban: 1s\n  limits:\n" \
-	"  - {key: src, packets: 3, window: 1s}\n  - {key: flow, gap: 1ms}\n"            \
-	"  - {key: src+dport, packets: 3, window: 1s}\n"                                 \
-	"  - {key: dst, rate: 9/s, burst: 3}\n  - {key: all, uses: 9, cooldown: 1s}\n"
+#define POLICY                                                                         \
+	"memory: 64K\nclock: exact\nbans: 16\n"                                        \
+	"sets: [{name: asn, file: asn.csv, value: 2}]\nrules:\n- name: a\n  ban: 1s\n" \
+	"  limits:\n"                                                                  \
+	"  - {key: src, packets: 3, window: 1s}\n  - {key: flow, gap: 1ms}\n"          \
+	"  - {key: src+dport, packets: 3, window: 1s}\n"                               \
+	"  - {key: dst, rate: 9/s, burst: 3}\n  - {key: all, uses: 9, cooldown: 1s}\n" \
+	"  - {key: 'value(asn, src)', packets: 3, window: 1s}\n"                       \
+	"- name: b\n  limits:\n  - {key: 'value(asn, src)+proto', gap: 1ms}\n"         \
+	"  - {key: 'src+value(asn, dst)', gap: 1ms}\n"
 
 static struct pacer_line lines[LINES] __attribute__((aligned(64))), before[LINES];
 static struct pacer_throttle_state throttle[PACER_THROTTLES];
@@ -77,6 +83,30 @@ static void ask_key(const char *text, uint64_t now_ns)
 	}
 }
 
+/* A key by a value of that name is read as it is written, whatever the name. */
+static void ask_value(const char *text)
+{
+	static const char *const keys[] = {"value(asn, %s)", "value(asn, %s) udp",
+					   "192.0.2.1>value(asn, %s)"};
+	struct set_word name = set_trim((struct set_word){text, strlen(text)});
+	char key[TALLY_TEXT], value[SET_NAME_MAX + 1];
+	struct pacer_packet pkt;
+
+	if (!set_name_fits(name))
+		return;
+	snprintf(value, sizeof(value), "%.*s", (int)name.n, name.at);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const struct policy_limit *limit =
+		    i ? &policy->rule[1].limit[i - 1]
+		      : &policy->rule[0].limit[policy->rule[0].n_limits - 1];
+
+		snprintf(key, sizeof(key), keys[i], value);
+		HOLDS(!tally_key_read(&limit->key, key, &pkt));
+		HOLDS(pkt.key[i < 2 ? PACER_WORD_SADDR : PACER_WORD_DADDR] ==
+		      set_word_of("asn", value));
+	}
+}
+
 static void ask_packet(const char *text, bool raw_ip, uint64_t now_ns)
 {
 	struct packet_head head = {.n = 0};
@@ -116,6 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask_packet(text, false, now_ns);
 	ask_packet(text, true, now_ns + 10000000);
 	ask_key(text, now_ns + 20000000);
+	ask_value(text);
 	free(text);
 	return 0;
 }

@@ -537,8 +537,15 @@ by_value_as_key()
 	pacer sets s0 add geo 10.77.0.17 QQ >/dev/null
 	refused 2 "no value '.x1b.31mNEW': it has 1 to 63 bytes" pacer sets s0 add geo 10.77.0.18 $'\e[31mNEW'
 	refused 2 "^xdp-pacer: -:1: no value 'N\"': it has 1 to 63 bytes" pacer sets s0 add geo - <<<'10.77.0.18 N"'
-	pacer sets s0 add geo 10.77.0.18 NEW >/dev/null
+	pacer sets s0 add geo 10.77.0.18 ' NEW ' >/dev/null # trimmed, as in a file
 	arrive "0 4" n=9,from=10.77.0.17 n=9,from=10.77.0.18
+	equal "$(pacer why s0 "value(geo, NEW)" --json | jq -c '[.rules[].limits[] | .used]')" "[4]" "of a name with blanks" || return
+	refused 2 "no value '  ': it has 1 to 63 bytes" pacer sets s0 add geo 10.77.0.18 '  '
+	pacer sets s0 add geo 10.77.0.19 'O2 (UK) Ltd' >/dev/null
+	pacer ban s0 add "value(geo, O2 (UK) Ltd)" --rule land >/dev/null
+	pacer why s0 "value(geo, O2 (UK) Ltd)" >"$work/why"
+	grep -q "value(geo, O2 (UK) Ltd).*ban" "$work/why" || fail "of a name with brackets: $(cat "$work/why")" || return
+	arrive "0" n=9,from=10.77.0.19
 	policy bare <<-END
 	sets: [{name: geo, file: $work/geo.csv}]
 	rules: [{name: land, limits: [{key: value(geo, src), gap: 1s}]}]

@@ -132,6 +132,10 @@ static void test_values(void **state)
 	assert_back("\xc3\xa9", SHARED_BY_HAND, 5000000, 6000000);
 	assert_back("", SHARED_BY_HAND, SHARED_NEVER, 0);
 	assert_back(LONGEST, SHARED_BY_HAND, SHARED_NEVER, 0);
+	assert_true(fleet_fits(""));
+	assert_true(fleet_fits("a b"));
+	assert_false(fleet_fits(" a")); /* no file has such a name, and no key is read so */
+	assert_false(fleet_fits("a "));
 	assert_false(fleet_fits(LONGEST "4"));
 	assert_false(fleet_fits("a\x1b[2J"));
 	assert_false(fleet_fits("\x7f"));

@@ -645,6 +645,7 @@ static void test_words(void **unused)
 
 		snprintf(value, sizeof(value), "n%d", i);
 		snprintf(want, sizeof(want), "value(geo, %s)", value);
+		n = 0;
 		assert_string_equal(set_word_text(set_word_of("geo", value), buf, sizeof(buf)),
 				    want);
 		assert_int_equal(set_word_read(want, &n), set_word_of("geo", value));
@@ -675,22 +676,33 @@ static void test_words_that_are_none(void **unused)
 	    "value(",	       "value(geo",	   "valu(geo, A)",     "value(geo)",
 	    "value(, A)",      "value(geo,)",	   "value(geo, )",     "value(#12345678",
 	    "value(#1234567)", "value(#00000000)", "value(#1234567x)", "value(#123456789)",
+	    "value(geo), A)",
 	};
+	static const char of_two[] = "value(geo, A)b) src";
 	char text[200];
-	size_t n;
+	size_t n = 0;
 
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(none); i++) {
 		assert_int_equal(set_word_read(none[i], &n), 0);
 		assert_int_equal(n, 0);
 	}
-	/* A ")" within a value ends none. */
-	assert_int_equal(set_word_read("value(geo, A)b) src", &n), set_word_of("geo", "A)b"));
-	assert_int_equal(n, strlen("value(geo, A)b)"));
-	assert_int_equal(set_word_read("value(geo, A)>192.0.2.1", &n), set_word_of("geo", "A"));
+	/* A ")" may be within a value. */
+	assert_int_equal(set_word_read(of_two, &n), set_word_of("geo", "A"));
 	assert_int_equal(n, strlen("value(geo, A)"));
-	assert_int_equal(set_word_read("value(#0000000f)", &n), 15);
+	assert_int_equal(set_word_read(of_two, &n), set_word_of("geo", "A)b"));
+	assert_int_equal(n, strlen("value(geo, A)b)"));
+	assert_int_equal(set_word_read(of_two, &n), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(set_word_read("value(#0000000f))", &n), 15);
 	assert_int_equal(n, strlen("value(#0000000f)"));
+	assert_int_equal(set_word_read("value(#0000000f))", &n), 0);
+	assert_int_equal(n, 0);
+	/* What it names is not cut, and may be as long as a name. */
+	snprintf(text, sizeof(text), "value(geo, %s%063d)", "     ", 1);
+	assert_int_not_equal(set_word_read(text, &n), 0);
+	assert_int_equal(n, strlen(text));
+	n = 0;
 	snprintf(text, sizeof(text), "value(geo, %064d)", 1);
 	assert_int_equal(set_word_read(text, &n), 0);
 	snprintf(text, sizeof(text), "value(%064d, A)", 1);

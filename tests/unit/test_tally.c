@@ -222,8 +222,13 @@ static void test_values(void **state)
 {
 	static const struct policy_key value = {.parts = KEY_PART_SRC_VALUE},
 				       more = {.parts = KEY_PART_SRC_VALUE | KEY_PART_DPORT};
-	static const char *const wrong[] = {"value(geo, XY) ", "value(geo, XY) 7", "value(geo)",
-					    "192.0.2.1", ""};
+	static const char *const wrong[] = {"value(geo, XY) ",
+					    "value(geo, XY) 7",
+					    "value(geo)",
+					    "value(geo, XY)7",
+					    "value(geo, XY)>7",
+					    "192.0.2.1",
+					    ""};
 	struct pacer_packet read;
 
 	(void)state;
@@ -231,6 +236,8 @@ static void test_values(void **state)
 	assert_int_equal(tally_key_read(&more, "value(geo, XY) 53", &read), 0);
 	assert_int_equal(tally_key_read(&more, "value(geo, XY)", &read), -1);
 	assert_int_equal(tally_key_read(&more, "value(geo, XY) ", &read), -1);
+	assert_int_equal(tally_key_read(&more, "value(geo, XY)53", &read), -1);
+	assert_int_equal(tally_key_read(&more, "value(geo, XY)>53", &read), -1);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_int_equal(tally_key_read(&value, wrong[i], &read), -1);
 }

@@ -23,7 +23,7 @@ static struct pacer_set set[PACER_SETS_MAX], hand[PACER_SETS_MAX];
 static void test_words(void **unused)
 {
 	char text[SET_WORD_TEXT], other[SET_WORD_TEXT];
-	size_t n;
+	size_t n = 0;
 
 	(void)unused;
 	assert_int_not_equal(set_word_of("geo", "XY"), set_word_of("geo", "AB"));
@@ -37,9 +37,20 @@ static void test_words(void **unused)
 	assert_string_equal(set_word_text(set_word_of("land", "Q"), text, sizeof(text)),
 			    "value(land, Q)");
 	assert_string_equal(set_word_set(set_word_of("land", "Q")), "land");
+	n = 0;
 	assert_int_equal(set_word_read("value(land,Q) 53", &n), set_word_of("land", "Q"));
 	assert_int_equal(n, strlen("value(land,Q)"));
+	n = 0;
 	assert_int_equal(set_word_read("value(land, A (B) C)>x", &n), set_word_of("land", "A (B"));
+	assert_int_equal(n, strlen("value(land, A (B)"));
+	assert_int_equal(set_word_read("value(land, A (B) C)>x", &n),
+			 set_word_of("land", "A (B) C"));
+	assert_int_equal(n, strlen("value(land, A (B) C)"));
+	assert_int_equal(set_word_read("value(land, A (B) C)>x", &n), 0);
+	assert_int_equal(n, 0);
+	/* No name has a blank at an end, so these say nothing. */
+	assert_int_equal(set_word_read("value(land,   Q )", &n), set_word_of("land", "Q"));
+	n = 0;
 	assert_int_equal(set_word_read("value(land)", &n), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(set_word_read("value(#00000000)", &n), 0);
@@ -197,6 +208,15 @@ static void test_key_texts(void **unused)
 	    {"value(geo, src)+dst", "value(geo, none)>192.0.2.7"},
 	    {"src/24,56+value(geo, dst)", "192.0.2.0/24>value(geo, XY)"},
 	    {"value(geo, src)+dport+vlan+ttl", "value(geo, XY) 53 vlan 9 ttl 64"},
+	    {"value(geo, src)", "value(geo, O2 (UK) Ltd)"},
+	    {"value(geo, src)", "value(geo, a)>b)"},
+	    {"value(geo, src)", "value(geo, ) ) ))"},
+	    {"value(geo, src)", "value(geo, A, B)"},
+	    {"value(geo, src)+value(asn, dst)", "value(geo, (a)>b)>value(asn, O2 (UK) Ltd)"},
+	    {"value(geo, src)+dst", "value(geo, a)>b)>192.0.2.7"},
+	    {"src/24,56+value(geo, dst)", "192.0.2.0/24>value(geo, O2 (UK) 9)"},
+	    {"value(geo, src)+dport+vlan+ttl", "value(geo, (A) 53 vlan 9) 53 vlan 9 ttl 64"},
+	    {"value(geo, src)+dport+vlan+ttl", "value(geo, A) ? vlan 1) 53 vlan 9 ttl 64"},
 	};
 	char text[TALLY_TEXT];
 

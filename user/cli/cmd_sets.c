@@ -37,8 +37,8 @@ static char *cut_value(char *text)
 
 	if (!*value)
 		return NULL;
-	*value++ = 0;
-	return value + strspn(value, " \t");
+	*value = 0;
+	return value + 1;
 }
 
 /* One element, that has a value or not: of a range, each prefix. 0, or the exit code. */
@@ -60,28 +60,34 @@ static int take_wish(struct wishes *w, const char *text, const char *value, uint
 	return EXIT_DONE;
 }
 
-static bool fits(const char *value)
+/* The name of a value, as one in a file: without the blanks around it. false: it will not do. */
+static bool read_value(const char *text, char value[SET_NAME_MAX + 1])
 {
-	return set_name_fits((struct set_word){value, strlen(value)});
+	struct set_word name = set_trim((struct set_word){text, strlen(text)});
+
+	if (!set_name_fits(name))
+		return false;
+	snprintf(value, SET_NAME_MAX + 1, "%.*s", (int)name.n, name.at);
+	return true;
 }
 
 static int add_wish(void *to, const char *element, uint64_t for_ns, int line)
 {
 	struct wishes *w = to;
-	char *text = strdup(element), *value = NULL;
+	char *text = strdup(element), *behind = NULL, value[SET_NAME_MAX + 1];
 	int code;
 
 	if (!text)
 		return gave_up("sets", "no memory");
 	if (w->adds)
-		value = cut_value(text);
-	if (value && !fits(value)) {
+		behind = cut_value(text);
+	if (behind && !read_value(behind, value)) {
 		struct policy_error error = {0};
 
-		policy_explain(&error, line, "no value '%s': " SET_NAME_TODO, value);
+		policy_explain(&error, line, "no value '%s': " SET_NAME_TODO, behind);
 		code = complain("-", &error);
 	} else {
-		code = take_wish(w, text, value, for_ns, line);
+		code = take_wish(w, text, behind ? value : NULL, for_ns, line);
 	}
 	free(text);
 	return code;
@@ -89,11 +95,13 @@ static int add_wish(void *to, const char *element, uint64_t for_ns, int line)
 
 static int read_wishes(const struct options *o, struct wishes *w)
 {
+	char value[SET_NAME_MAX + 1];
+
 	*w = (struct wishes){.adds = !strcmp(o->args[1], "add")};
-	if (o->n_args > 4 && !fits(o->args[4]))
+	if (o->n_args > 4 && !read_value(o->args[4], value))
 		return misused("sets", "no value '%s': " SET_NAME_TODO, o->args[4]);
 	if (strcmp(o->args[3], "-") != 0)
-		return take_wish(w, o->args[3], o->n_args > 4 ? o->args[4] : NULL, o->for_ns, 0);
+		return take_wish(w, o->args[3], o->n_args > 4 ? value : NULL, o->for_ns, 0);
 	if (o->n_args > 4)
 		return misused("sets", "of what stdin has, the value stands behind each prefix");
 	return each_line(!strcmp(o->args[1], "add"), o->for_ns, add_wish, w);

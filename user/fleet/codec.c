@@ -218,7 +218,9 @@ bool fleet_fits(const char *value)
 {
 	char shown[4 * SHARED_VALUE];
 
-	return strlen(value) < SHARED_VALUE &&
+	if (!*value)
+		return true;
+	return strlen(value) < SHARED_VALUE && *value != ' ' && value[strlen(value) - 1] != ' ' &&
 	       !strcmp(text_escape(value, shown, sizeof(shown)), value);
 }
 
@@ -253,7 +255,7 @@ static const char *read_value(json_t *text, const char *by, struct shared_word *
 	if (json_string_length(text) >= SHARED_VALUE)
 		return "its value has more than 63 bytes";
 	if (!fleet_fits(json_string_value(text)))
-		return "its value has a control character";
+		return "its value has a control character, or a blank at an end";
 	for (size_t i = SHARED_BY_FILE; i <= SHARED_BY_HAND; i++)
 		if (!strcmp(by, by_name[i]))
 			value->by = (enum shared_by)i;

@@ -46,7 +46,10 @@ bool fleet_is_session_of(const char *text, size_t len, const struct fleet_token 
 char *fleet_write_item(const struct shared_word *word);
 /* NULL; else why it is no item of this version, in a few words, and nothing of it is used. */
 const char *fleet_read_item(const char *text, size_t len, struct shared_word *word);
-/* Can an item have this value? JSON is UTF-8, and control characters are nobody's value. */
+/*
+ * Can an item have this value? JSON is UTF-8, and control characters are nobody's value, nor blanks
+ * at an end (names.h).
+ */
 bool fleet_fits(const char *value);
 
 #endif

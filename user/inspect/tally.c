@@ -320,45 +320,11 @@ static int read_ttl(const char **text, struct pacer_packet *pkt)
 	return 0;
 }
 
-/* "value(geo, XY)", as a packet that a limit sees has it (key.h). */
-static int read_value(const char **text, uint32_t word, struct pacer_packet *pkt)
-{
-	size_t n;
-
-	pkt->key[word] = set_word_read(*text, &n);
-	*text += n;
-	if (n && **text && (*text)[1])
-		(*text)++;
-	return n ? 0 : -1;
-}
-
-/* The source or the destination, or its value; which the kind says. */
-static int read_end(const struct policy_key *kind, bool dst, const char **text,
-		    struct pacer_packet *pkt)
-{
-	bool more = !dst && kind->parts & (KEY_PART_DST | KEY_PART_DST_VALUE);
-	uint32_t at = dst ? PACER_WORD_DADDR : PACER_WORD_SADDR;
-	char word[READ_MAX];
-
-	if (kind->parts & (dst ? KEY_PART_DST_VALUE : KEY_PART_SRC_VALUE))
-		return read_value(text, at, pkt);
-	if (!(kind->parts & (dst ? KEY_PART_DST : KEY_PART_SRC)))
-		return 0;
-	if (!next_word(text, more ? ">" : " ", word))
-		return -1;
-	return read_address(word, dst ? kind->dst4 : kind->src4, dst ? kind->dst6 : kind->src6, at,
-			    pkt);
-}
-
-int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
+/* What is behind the source and the destination, up to the end. */
+static int read_others(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
 {
 	char word[READ_MAX];
 
-	*pkt = (struct pacer_packet){.family = PACER_FAMILY_NONE, .vlan = PACER_VLAN_NONE};
-	if (!kind->parts)
-		return -1;
-	if (read_end(kind, false, &text, pkt) || read_end(kind, true, &text, pkt))
-		return -1;
 	if (kind->parts & KEY_PART_PROTO && (!next_word(&text, " ", word) || read_proto(word, pkt)))
 		return -1;
 	if (read_ports(kind->parts, &text, pkt))
@@ -370,6 +336,65 @@ int tally_key_read(const struct policy_key *kind, const char *text, struct pacer
 	if (is_of_both(kind))
 		pkt->family = PACER_FAMILY_4;
 	return *text ? -1 : 0;
+}
+
+typedef int (*behind_reader)(const struct policy_key *kind, const char *text,
+			     struct pacer_packet *pkt);
+
+/*
+ * "value(geo, XY)", as a packet that a limit sees has it (key.h), and what is behind it and `mark`.
+ * The value may have a ")" in it: it ends before the first one behind which the rest can be read.
+ */
+static int read_value(const struct policy_key *kind, const char *text, bool dst, char mark,
+		      behind_reader behind, struct pacer_packet *pkt)
+{
+	uint32_t *at = &pkt->key[dst ? PACER_WORD_DADDR : PACER_WORD_SADDR];
+	const struct pacer_packet before = *pkt;
+	uint32_t word;
+	size_t n = 0;
+
+	while ((word = set_word_read(text, &n))) {
+		const char *rest = text + n;
+
+		if (*rest && (*rest != mark || !rest[1]))
+			continue;
+		*pkt = before;
+		*at = word;
+		if (!behind(kind, rest + !!*rest, pkt))
+			return 0;
+	}
+	return -1;
+}
+
+/* The destination, or its value, and what is behind it. */
+static int read_dst(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
+{
+	char word[READ_MAX];
+
+	if (kind->parts & KEY_PART_DST_VALUE)
+		return read_value(kind, text, true, ' ', read_others, pkt);
+	if (kind->parts & KEY_PART_DST &&
+	    (!next_word(&text, " ", word) ||
+	     read_address(word, kind->dst4, kind->dst6, PACER_WORD_DADDR, pkt)))
+		return -1;
+	return read_others(kind, text, pkt);
+}
+
+int tally_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)
+{
+	const char *mark = kind->parts & (KEY_PART_DST | KEY_PART_DST_VALUE) ? ">" : " ";
+	char word[READ_MAX];
+
+	*pkt = (struct pacer_packet){.family = PACER_FAMILY_NONE, .vlan = PACER_VLAN_NONE};
+	if (!kind->parts)
+		return -1;
+	if (kind->parts & KEY_PART_SRC_VALUE)
+		return read_value(kind, text, false, *mark, read_dst, pkt);
+	if (kind->parts & KEY_PART_SRC &&
+	    (!next_word(&text, mark, word) ||
+	     read_address(word, kind->src4, kind->src6, PACER_WORD_SADDR, pkt)))
+		return -1;
+	return read_dst(kind, text, pkt);
 }
 
 bool tally_key_fits(const struct pacer_limiter *t, const struct pacer_packet *pkt)

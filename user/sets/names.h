@@ -20,7 +20,10 @@ struct set_names {
 
 _Static_assert(SET_NAME_MAX == 63, "SET_NAME_TODO says so, and a fleet's and a policy's errors");
 
-/* May a value have that name? It is shown as it is, on terminals, too. */
+/*
+ * May a value have that name, without the blanks around it (set_trim)? It is shown as it is, on
+ * terminals, too.
+ */
 bool set_name_fits(struct set_word name);
 /* The name's value, a new one if there is none. -1: no memory (errno), or 65535 names (EFBIG). */
 int set_names_add(struct set_names *names, struct set_word word);

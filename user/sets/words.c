@@ -135,49 +135,45 @@ const char *set_word_set(uint32_t word)
 	return at && at->word ? at->set : NULL;
 }
 
-/* Where the ")" is that a key's next part, or its end, follows; NULL: nowhere. */
-static const char *end_of(const char *text)
+/* "#1a2b3c4d)"; 0: it is no such number. */
+static uint32_t read_number(const char *text)
 {
-	const char *end = text;
-
-	while ((end = strchr(end, ')')) && end[1] && end[1] != ' ' && end[1] != '>')
-		end++;
-	return end;
+	return strspn(text + 1, "0123456789abcdef") == 8 && text[9] == ')'
+		   ? (uint32_t)strtoul(text + 1, NULL, 16)
+		   : 0;
 }
 
 uint32_t set_word_read(const char *text, size_t *n)
 {
 	char set[POLICY_NAME_MAX], value[SET_NAME_MAX + 1];
-	const char *end, *comma;
+	const char *end, *name = text + 6;
+	size_t from = *n, len;
 	uint32_t word;
-	size_t len;
 
 	*n = 0;
-	if (strncmp(text, "value(", 6) != 0 || !(end = end_of(text)))
+	if (strncmp(text, "value(", 6) != 0)
 		return 0;
-	text += 6;
-	if (*text == '#') {
-		if (end != text + 9 || strspn(text + 1, "0123456789abcdef") < 8)
-			return 0;
-		word = (uint32_t)strtoul(text + 1, NULL, 16);
-		if (!word)
-			return 0;
-		*n = 6 + 9 + 1;
+	if (*name == '#') {
+		word = from ? 0 : read_number(name);
+		*n = word ? 6 + 9 + 1 : 0;
 		return word;
 	}
-	comma = memchr(text, ',', (size_t)(end - text));
-	len = comma ? (size_t)(comma - text) : sizeof(set);
-	if (len >= sizeof(set) || !len)
+	len = strcspn(name, ",)");
+	if (name[len] != ',' || !len || len >= sizeof(set))
 		return 0;
-	snprintf(set, sizeof(set), "%.*s", (int)len, text);
-	comma += 1 + strspn(comma + 1, " ");
-	len = (size_t)(end - comma);
-	if (comma >= end || len >= sizeof(value))
-		return 0;
-	snprintf(value, sizeof(value), "%.*s", (int)len, comma);
-	*n = 6 + (size_t)(end - text) + 1;
-	set_words_learn(set, value);
-	return set_word_of(set, value);
+	snprintf(set, sizeof(set), "%.*s", (int)len, name);
+	name += len + 1;
+	for (end = from ? text + from : name; (end = strchr(end, ')')); end++) {
+		struct set_word trimmed = set_trim((struct set_word){name, (size_t)(end - name)});
+
+		if (!trimmed.n || trimmed.n >= sizeof(value))
+			continue;
+		snprintf(value, sizeof(value), "%.*s", (int)trimmed.n, trimmed.at);
+		*n = (size_t)(end + 1 - text);
+		set_words_learn(set, value);
+		return set_word_of(set, value);
+	}
+	return 0;
 }
 
 /* --- in the lines of a set ------------------------------------------------------------------ */

@@ -41,8 +41,9 @@ const char *set_word_text(uint32_t word, char *buf, size_t size);
 /* The set of a word that is remembered, or NULL. */
 const char *set_word_set(uint32_t word);
 /*
- * The word of such a text, from "value(" to the ")" that ends it, in `n` characters. `n` is 0 where
- * it is none. A set's name without a value is none.
+ * The word of such a text, from "value(" to a ")" behind its first *n characters, *n then. A value
+ * may have a ")" in it, so who knows what follows begins with *n = 0, and asks again with what *n
+ * was until it fits. 0, and *n 0: there is no (other) one. A set's name without a value is none.
  */
 uint32_t set_word_read(const char *text, size_t *n);
 
