@@ -437,8 +437,37 @@ static void test_a_long_list(void **state)
 		    6,
 		    128,
 		    {0xfd, 1, (uint8_t)(i >> 8), (uint8_t)i, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
-	assert_null(policy_set_allow(R, strlen(R), list, PACER_ALLOW_MAX, &error));
-	assert_non_null(strstr(error.text, "a policy has at most 65535"));
+	text = policy_set_allow(R, strlen(R), list, PACER_ALLOW_MAX, &error);
+	assert_non_null(text); /* too long to be loaded, and whole */
+	assert_true(strlen(text) >= PACER_DOC_MAX);
+	assert_non_null(strstr(text, "fd01:fff:101:101:101:101:101:101]"));
+	free(text);
+}
+
+/* Of prefixes as short as they can be written it has room for more: quotes are left out then. */
+static void test_a_list_without_quotes(void **state)
+{
+	enum { N = 3200 };
+	static struct prefix list[N];
+	struct policy_error error = {0};
+	struct policy *policy;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		list[i] =
+		    (struct prefix){6, 48, {0x20, 0x01, 0x0d, 0xb8, (uint8_t)(i >> 8), (uint8_t)i}};
+	list[0] = (struct prefix){6, 128, {0xfd}};
+	list[N - 1] = (struct prefix){6, 16, {0}};
+	text = policy_set_allow(R, strlen(R), list, N, &error);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "[\"fd00::\", 2001:db8:1::/48, "));
+	assert_non_null(strstr(text, " \"::/16\"]"));
+	policy = parse(text);
+	assert_int_equal(policy->n_allow, N);
+	assert_memory_equal(policy->allow, list, sizeof(list));
+	policy_free(policy);
+	free(text);
 }
 
 static void test_a_list_that_is_shared(void **state)
@@ -488,6 +517,7 @@ int main(void)
 	    cmocka_unit_test(test_the_order_of_rules),
 	    cmocka_unit_test(test_a_list_is_written),
 	    cmocka_unit_test(test_a_long_list),
+	    cmocka_unit_test(test_a_list_without_quotes),
 	    cmocka_unit_test(test_a_list_that_is_shared),
 	    cmocka_unit_test(test_an_assignment),
 	};

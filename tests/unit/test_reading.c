@@ -456,10 +456,39 @@ static void assert_shows(const char *text)
 	struct policy_error error = {0};
 	struct shown shown;
 
-	if (shown_policy(&pacer, &shown, &error))
+	if (shown_policy(&pacer, &shown, &error) || shown_text(&shown, &error))
 		fail_msg("%s", error.text);
 	assert_string_equal(shown.text, text);
-	free(shown.text);
+	shown_free(&shown);
+}
+
+/* A policy as long as there are, and one that is longer by what is allowed by hand. */
+static void test_shown_whole(void **unused)
+{
+	static char text[PACER_DOC_MAX];
+	char *copy = copies[copies_in_force(&pacer)].text;
+	struct policy_error error = {0};
+	struct shown shown;
+
+	(void)unused;
+	allowed[0] = (struct allow_entry){.prefix = {4, 32, {192, 0, 2, 1}}, .of_policy = true};
+	n_allowed = 1;
+	memset(text, '#', sizeof(text) - 1);
+	memcpy(text, SHOWN "\n", strlen(SHOWN "\n"));
+	strcpy(copy, text);
+	assert_shows(text);
+	strcpy(&text[PACER_DOC_MAX - 2], "\n");
+	copy[PACER_DOC_MAX - 2] = 0;
+	assert_shows(text);
+	copy[PACER_DOC_MAX - 2] = '#';
+	allowed[0].prefix = (struct prefix){4, 25, {192, 0, 2, 128}};
+	assert_int_equal(shown_policy(&pacer, &shown, &error), 0);
+	assert_int_equal(shown.policy->n_allow, 1);
+	assert_memory_equal(shown.policy->allow, &allowed[0].prefix, sizeof(struct prefix));
+	assert_int_equal(shown_text(&shown, &error), 0);
+	assert_int_equal(strlen(shown.text), PACER_DOC_MAX - 1 + strlen("28/25"));
+	assert_int_equal(strncmp(shown.text, "allow: [192.0.2.128/25]\nrules: []\n#", 35), 0);
+	shown_free(&shown);
 }
 
 static void test_shown(void **unused)
@@ -485,12 +514,12 @@ static void test_shown(void **unused)
 	when = answers;
 	assert_int_equal(shown_policy(&pacer, &shown, &error), 0); /* of the one after */
 	assert_non_null(strstr(shown.text, "name: b"));
-	free(shown.text);
+	shown_free(&shown);
 	befalls = twice; /* into the same copy */
 	when = answers;
 	assert_int_equal(shown_policy(&pacer, &shown, &error), 0);
 	assert_non_null(strstr(shown.text, "name: c"));
-	free(shown.text);
+	shown_free(&shown);
 	befalls = always;
 	assert_int_equal(shown_policy(&pacer, &shown, &error), -1);
 	assert_string_equal(error.text, "eth0: its policy changes all the while: try again");
@@ -508,13 +537,17 @@ static void test_shown_without_memory(void **unused)
 		starved_from(n, true);
 		memory.on = true;
 		done = !shown_policy(&pacer, &shown, &error);
+		if (done && shown_text(&shown, &error)) {
+			shown_free(&shown);
+			done = 0;
+		}
 		memory.on = false;
 		if (!done && !strstr(error.text, "memory"))
 			fail_msg("allocation %u: %s", n, error.text);
 	}
 	if (__lsan_enable)
 		__lsan_enable();
-	free(shown.text);
+	shown_free(&shown);
 }
 
 #define TEST(f) cmocka_unit_test_setup(f, setup)
@@ -532,6 +565,7 @@ int main(void)
 	    TEST(test_shadow),
 	    TEST(test_shadow_passes),
 	    TEST(test_shown),
+	    TEST(test_shown_whole),
 	    TEST(test_shown_without_memory),
 	};
 

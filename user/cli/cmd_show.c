@@ -9,8 +9,16 @@
 #include "config/text.h"
 #include "live/shown.h"
 
-static int show_text(const struct attached *a, const struct shown *shown)
+static int show_text(const struct attached *a, struct shown *shown)
 {
+	struct policy_error error = {0};
+
+	if (shown_text(shown, &error))
+		return complain(NULL, &error);
+	if (strlen(shown->text) >= PACER_DOC_MAX)
+		complaint("%s: the policy has %zu bytes with what is allowed by hand: one of more "
+			  "than %u cannot be loaded",
+			  a->ifname, strlen(shown->text), PACER_DOC_MAX - 1);
 	emit_object("");
 	emit_string("interface", a->ifname, NULL);
 	emit_uint("serial", shown->serial, NULL);
@@ -73,20 +81,15 @@ static int show_diff(const struct attached *a, const char *file, const struct po
 	return emit_end();
 }
 
-/* Of the text that is shown, so that what is allowed by hand counts. */
+/* What is allowed by hand counts. */
 static int diff(const struct attached *a, const char *file, const struct shown *shown)
 {
-	struct policy_error error = {0};
-	struct policy *other = NULL, *now = policy_parse(shown->text, strlen(shown->text), &error);
+	struct policy *other = NULL;
 	char *text = NULL;
-	int code;
+	int code = read_policy(file, &text, &other);
 
-	if (!now)
-		return complain(NULL, &error);
-	code = read_policy(file, &text, &other);
 	if (!code)
-		code = show_diff(a, file, now, other);
-	policy_free(now);
+		code = show_diff(a, file, shown->policy, other);
 	policy_free(other);
 	free(text);
 	return code;
@@ -107,7 +110,7 @@ static int show(struct attached *a, const struct options *o)
 			  shown.n_timed == 1 ? "is" : "are", a->ifname);
 	emit_begin(o->json);
 	code = o->diff ? diff(a, o->diff, &shown) : show_text(a, &shown);
-	free(shown.text);
+	shown_free(&shown);
 	return code;
 }
 

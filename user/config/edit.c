@@ -545,8 +545,16 @@ static void put_set(FILE *f, const char *before, const struct policy_set_use *us
 	fputc('"', f);
 }
 
+/* YAML may take a ':' for that behind a key, at an end even here. */
+static bool wants_quotes(const char *prefix, bool bare)
+{
+	return strchr(prefix, ':') &&
+	       (!bare || *prefix == ':' || prefix[strlen(prefix) - 1] == ':');
+}
+
+/* `bare`: without quotes where none are needed. */
 static char *list_text(const struct prefix *prefix, size_t n, const struct policy *policy,
-		       const char *end)
+		       const char *end, bool bare)
 {
 	char *text = NULL, one[64];
 	size_t len = 0, column = 0;
@@ -557,9 +565,10 @@ static char *list_text(const struct prefix *prefix, size_t n, const struct polic
 		return NULL;
 	fputc('[', f);
 	for (size_t i = 0; i < n; i++) {
-		const char *quote = prefix[i].family == 6 ? "\"" : "";
+		const char *quote;
 
 		units_prefix_text(&prefix[i], one, sizeof(one));
+		quote = wants_quotes(one, bare) ? "\"" : "";
 		if (i && column + strlen(one) > LIST_WIDTH) {
 			fprintf(f, ",%s  ", end);
 			column = 0;
@@ -623,11 +632,11 @@ static int MUST_USE edit_list(struct source *s, const struct target *target, con
 }
 
 static char *set_allow(struct source *s, const struct policy *policy, const struct prefix *prefix,
-		       size_t n)
+		       size_t n, bool bare)
 {
 	int root = id_of(s, yaml_document_get_root_node(&s->doc));
 	struct target target = {.name = "allow", .parent = root};
-	char *value = list_text(prefix, n, policy, line_end(s)), *text;
+	char *value = list_text(prefix, n, policy, line_end(s), bare), *text;
 	struct edit edit;
 	int failed = 0;
 
@@ -673,9 +682,14 @@ char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix
 		policy_free(policy);
 		return NULL;
 	}
-	result = set_allow(&s, policy, prefix, n);
+	result = set_allow(&s, policy, prefix, n, false);
+	if (result && strlen(result) >= PACER_DOC_MAX) {
+		free(result);
+		result = set_allow(&s, policy, prefix, n, true);
+	}
 	doc_close(&s);
-	if (result && !has_allowed(result, n, policy->n_allow_sets, error)) {
+	if (result && strlen(result) < PACER_DOC_MAX &&
+	    !has_allowed(result, n, policy->n_allow_sets, error)) {
 		free(result);
 		result = NULL;
 	}

@@ -397,8 +397,8 @@ char *policy_assign(const char *text, const char *assignment, struct policy_erro
 
 /*
  * The text with the `n` prefixes as its allow-list, beside the sets that it lists. Comments and
- * layout of the rest stay. Returns a policy's text to be freed, or NULL with *error filled (an
- * alias shares the list; it would be too long).
+ * layout of the rest stay. Returns a policy's text to be freed, which may be too long to be loaded;
+ * or NULL with *error filled (an alias shares the list).
  */
 char *policy_set_allow(const char *text, size_t len, const struct prefix *prefix, size_t n,
 		       struct policy_error *error);

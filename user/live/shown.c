@@ -45,40 +45,45 @@ static bool same_lists(const struct policy *policy, const struct allowed *allowe
 	return true;
 }
 
-/* The text of the copy in force, without the mark at its begin, and with an end to its last line.
+/*
+ * The text of the copy in force, without the mark at its begin, and with an end to its last line
+ * where there is room for one.
  */
 static char *text_of(const struct attached *a, uint32_t copy)
 {
 	const char *from = a->copy[copy].text;
 	size_t len = strnlen(from, PACER_DOC_MAX - 1);
+	size_t mark = strncmp(from, "\xef\xbb\xbf", 3) ? 0 : 3;
 	char *text = malloc(len + 2);
 
 	if (!text)
 		return NULL;
-	memcpy(text, from, len);
-	if (len && text[len - 1] != '\n')
+	len -= mark;
+	memcpy(text, from + mark, len);
+	if (len && len < PACER_DOC_MAX - 1 && text[len - 1] != '\n')
 		text[len++] = '\n';
 	text[len] = 0;
-	if (!strncmp(text, "\xef\xbb\xbf", 3))
-		memmove(text, text + 3, len - 2);
 	return text;
 }
 
-static int with_list(struct shown *shown, const struct allowed *allowed, struct policy_error *error)
+/* The policy of the text, with the allow-list as it is: it takes the prefixes. */
+static int with_list(struct shown *shown, struct allowed *allowed, struct policy_error *error)
 {
 	struct policy *policy = policy_parse(shown->text, strlen(shown->text), error);
-	bool same = policy && same_lists(policy, allowed);
-	char *text = NULL;
 
-	if (policy && !same)
-		text = policy_set_allow(shown->text, strlen(shown->text), allowed->prefix,
-					allowed->n, error);
-	policy_free(policy);
-	if (!same) {
-		free(shown->text);
-		shown->text = text;
+	shown->policy = policy;
+	if (!policy) {
+		shown_free(shown);
+		return -1;
 	}
-	return shown->text ? 0 : -1;
+	shown->listed = same_lists(policy, allowed);
+	if (!shown->listed) {
+		free(policy->allow);
+		policy->allow = allowed->prefix;
+		policy->n_allow = allowed->n;
+		allowed->prefix = NULL;
+	}
+	return 0;
 }
 
 /* 1: a change came in between. */
@@ -116,4 +121,27 @@ int shown_policy(const struct attached *a, struct shown *shown, struct policy_er
 		return policy_fail(error, 0, "%s: its policy changes all the while: try again",
 				   a->ifname);
 	return result;
+}
+
+int shown_text(struct shown *shown, struct policy_error *error)
+{
+	char *text;
+
+	if (shown->listed)
+		return 0;
+	text = policy_set_allow(shown->text, strlen(shown->text), shown->policy->allow,
+				shown->policy->n_allow, error);
+	if (!text)
+		return -1;
+	free(shown->text);
+	shown->text = text;
+	shown->listed = true;
+	return 0;
+}
+
+void shown_free(struct shown *shown)
+{
+	policy_free(shown->policy);
+	free(shown->text);
+	*shown = (struct shown){.text = NULL};
 }
