@@ -837,6 +837,28 @@ static void test_memory_fails(void **unused)
 	keys_list_free(&list);
 }
 
+/* However long its name is, it is told what was wrong with the file. */
+static void test_long_path(void **unused)
+{
+	static const struct keys_limits limits = {3, 0, MINUTE, 0};
+	struct keys_list list = listed("a,b");
+	char no_file[1001] = "", looped[1001] = "";
+	struct machine m;
+	struct keys *keys;
+
+	(void)unused;
+	machine_start(&m, 1, SECOND);
+	for (int i = 0; i < 250; i++)
+		strcat(no_file, "/no/");
+	assert_int_equal(keys_open(&list, &limits, no_file, &m.clock, &keys, &error), KEYS_UNABLE);
+	assert_non_null(strstr(error.text, ": cannot be made: No such file or directory"));
+	for (int i = 0; i < 250; i++)
+		strcat(looped, "/./.");
+	assert_int_equal(keys_open(&list, &limits, looped, &m.clock, &keys, &error), KEYS_UNABLE);
+	assert_non_null(strstr(error.text, ": cannot be opened: Is a directory"));
+	keys_list_free(&list);
+}
+
 /* What another process does meanwhile, and what a file system may say. */
 static void test_calls_that_may_fail(void **unused)
 {
@@ -1029,6 +1051,7 @@ int main(void)
 	    cmocka_unit_test(test_a_clock_that_runs_back),
 	    cmocka_unit_test(test_any_call_fails),
 	    cmocka_unit_test(test_memory_fails),
+	    cmocka_unit_test(test_long_path),
 	    cmocka_unit_test(test_calls_that_may_fail),
 	    cmocka_unit_test(test_where_a_file_lies),
 	    cmocka_unit_test(test_killed_at_any_instruction),

@@ -75,7 +75,7 @@ _Static_assert(PACER_THROTTLE_BUCKETS == 240, "as the header and the man page sa
 
 static int fail_errno(struct policy_error *error, const char *path, const char *what)
 {
-	return policy_fail(error, 0, "%s: %s: %s", path, what, strerror(errno));
+	return policy_fail(error, 0, "%.200s: %s: %s", path, what, strerror(errno));
 }
 
 /* ---- the list ---- */
@@ -348,7 +348,7 @@ static int check_file(const struct keys_file *file, size_t bytes, const struct k
 
 static enum keys_opened unable(struct policy_error *error, const char *path, const char *what)
 {
-	policy_explain(error, 0, "%s: %s: %s", path, what, strerror(errno));
+	policy_explain(error, 0, "%.200s: %s: %s", path, what, strerror(errno));
 	return KEYS_UNABLE;
 }
 
@@ -411,7 +411,8 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 		close(keys->fd); /* it was removed while this process waited for the lock */
 		keys->fd = -1;
 	}
-	policy_explain(error, 0, "%s: it vanishes whenever it is made: is it a link to nowhere?",
+	policy_explain(error, 0,
+		       "%.200s: it vanishes whenever it is made: is it a link to nowhere?",
 		       keys->path);
 	return KEYS_UNABLE;
 }
@@ -655,7 +656,7 @@ static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
 	uint64_t closed_ns, now_ns;
 
 	if (!still_there(keys)) {
-		policy_explain(error, 0, "%s: it was removed or cut off meanwhile: start again",
+		policy_explain(error, 0, "%.200s: it was removed or cut off meanwhile: start again",
 			       keys->path);
 		return KEYS_FAILED;
 	}
