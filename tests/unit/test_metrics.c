@@ -297,6 +297,13 @@ static void test_labels_are_escaped(void **unused)
 	has("xdp_pacer_up{interface=\"\\\\xff{}\"} 1");
 	make(METRICS_OPEN, "\xc3\xa4");
 	has("xdp_pacer_up{interface=\"\xc3\xa4\"} 1");
+	make(METRICS_PLAIN, "\033[31mRED\a");
+	has("xdp_pacer_up{interface=\"\033[31mRED\a\"} 1");
+	make(METRICS_SEEN, "\033[31mRED\a");
+	has("xdp_pacer_up{interface=\"\\\\x1b[31mRED\\\\x07\"} 1");
+	has("xdp_pacer_policy_info{interface=\"\\\\x1b[31mRED\\\\x07\",serial=\"7\",clock="
+	    "\"coarse\","
+	    "attach=\"direct\",attach_mode=\"native\"} 1");
 }
 
 static void test_heads(void **unused)

@@ -204,9 +204,10 @@ static int write_file(const char *file, const char *text, size_t len)
 
 static int write_once(struct watch *w, const struct options *o)
 {
+	bool seen = !strcmp(o->textfile, "-") && isatty(STDOUT_FILENO);
 	struct made made;
 	size_t len = 0;
-	char *text = make(w, METRICS_PLAIN, &len, &made);
+	char *text = make(w, seen ? METRICS_SEEN : METRICS_PLAIN, &len, &made);
 	int code;
 
 	if (!text)

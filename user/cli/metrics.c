@@ -23,6 +23,7 @@ struct row {
 	const struct family *family;
 	const struct metrics_interface *of;
 	const struct reading *f; /* of->reading */
+	bool seen;		 /* on a terminal */
 };
 
 struct family {
@@ -45,22 +46,24 @@ static const char *suffix_of(const struct family *family)
 }
 
 /* A label's value may hold any character but these three. */
-static void put_escaped(FILE *to, const char *text)
+static void put_escaped(const struct row *row, const char *value)
 {
-	for (; *text; text++) {
+	const struct printable seen = printable(value);
+
+	for (const char *text = row->seen ? seen.text : value; *text; text++) {
 		if (*text == '\\' || *text == '"')
-			fputc('\\', to);
+			fputc('\\', row->to);
 		if (*text == '\n')
-			fputs("\\n", to);
+			fputs("\\n", row->to);
 		else
-			fputc(*text, to);
+			fputc(*text, row->to);
 	}
 }
 
 static void put_label(const struct row *row, const char *name, const char *value)
 {
 	fprintf(row->to, ",%s=\"", name);
-	put_escaped(row->to, value);
+	put_escaped(row, value);
 	fputc('"', row->to);
 }
 
@@ -71,7 +74,7 @@ static void begin(const struct row *row)
 	char text[LABEL_TEXT];
 
 	fprintf(row->to, PREFIX "%s%s{interface=\"", row->family->name, suffix_of(row->family));
-	put_escaped(row->to, text_is_utf8(name) ? name : text_escape(name, text, sizeof(text)));
+	put_escaped(row, text_is_utf8(name) ? name : text_escape(name, text, sizeof(text)));
 	fputc('"', row->to);
 }
 
@@ -725,7 +728,7 @@ static int grow_close(struct grown *g, FILE *f)
 static int put_family(FILE *to, enum metrics_form form, const struct family *family,
 		      const struct metrics_interface *interfaces, size_t n)
 {
-	struct row row = {.family = family};
+	struct row row = {.family = family, .seen = form == METRICS_SEEN};
 	struct grown rows;
 
 	row.to = grow_open(&rows);

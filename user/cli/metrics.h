@@ -10,7 +10,11 @@
 #include "live/reading.h"
 #include "live/shadow_reading.h"
 
-enum metrics_form { METRICS_PLAIN, METRICS_OPEN };
+enum metrics_form {
+	METRICS_PLAIN,
+	METRICS_OPEN,
+	METRICS_SEEN, /* the plain one for a terminal, whose labels do nothing to it */
+};
 
 struct metrics_interface {
 	const char *ifname;
