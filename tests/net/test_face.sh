@@ -114,7 +114,7 @@ hostile_interface()
 	in_server ip link set s0 up
 	! LC_ALL=C grep -q '[^ -~]' "$work/out" || fail "raw: $(head -c 2000 "$work/out" | od -c)" || return
 	equal "$(grep -c "^$shown: " "$work/out")" 8 "lines of text with the name" || return
-	equal "$(grep -c "^$shown\$" "$work/out")" 5 "names in JSON"
+	equal "$(grep -c "^bytes:$shown\$" "$work/out")" 5 "names in JSON"
 }
 
 # A picture onto a disk that is full leaves no file, and one that was there as it was.

@@ -294,9 +294,11 @@ static void test_labels_are_escaped(void **unused)
 	make(METRICS_OPEN, ODD_NAME);
 	has("xdp_pacer_up{interface=\"a\\\"b\\\\c\\nd\"} 1");
 	make(METRICS_OPEN, "\xff{}");
-	has("xdp_pacer_up{interface=\"\\\\xff{}\"} 1");
+	has("xdp_pacer_up{interface=\"bytes:\\\\xff{}\"} 1");
 	make(METRICS_OPEN, "\xc3\xa4");
 	has("xdp_pacer_up{interface=\"\xc3\xa4\"} 1");
+	make(METRICS_PLAIN, "\\xff{}"); /* another interface than that of the byte */
+	has("xdp_pacer_up{interface=\"\\\\xff{}\"} 1");
 	make(METRICS_PLAIN, "\033[31mRED\a");
 	has("xdp_pacer_up{interface=\"\033[31mRED\a\"} 1");
 	make(METRICS_SEEN, "\033[31mRED\a");

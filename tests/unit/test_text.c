@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -79,6 +80,43 @@ static void test_escape_cuts(void **state)
 	}
 }
 
+/* No two have the same text: all names of up to four of these. */
+static void test_name(void **state)
+{
+	static const char of[] = {0, '\\', 'x', 'f', '\xff', '\033'};
+	static const struct {
+		const char *name, *text;
+	} cases[] = {
+	    {"", ""},
+	    {"a\\b\\xff \"\033\n", "a\\b\\xff \"\033\n"},
+	    {"caf\xc3\xa9\xe2\x80\xae", "caf\xc3\xa9\xe2\x80\xae"},
+	    {"\xff", "bytes:\\xff"},
+	    {"\xff\\xff\\\033g", "bytes:\\xff\\x5cxff\\x5c\\x1bg"},
+	    {"\xff\xff\xff", "bytes:\\xff\\xff\\xff"},
+	};
+	enum { OF = sizeof(of), ALL = OF * OF * OF * OF };
+	static char is[ALL][5], text[ALL][TEXT_NAME(4)];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char buf[64];
+
+		assert_string_equal(text_name(cases[i].name, buf, sizeof(buf)), cases[i].text);
+	}
+	for (size_t i = 0; i < ALL; i++) {
+		char buf[TEXT_NAME(4)];
+
+		is[i][0] = of[i % OF];
+		is[i][1] = of[i / OF % OF];
+		is[i][2] = of[i / OF / OF % OF];
+		is[i][3] = of[i / OF / OF / OF];
+		strcpy(text[i], text_name(is[i], buf, sizeof(buf)));
+		assert_true(text_is_utf8(text[i]));
+		for (size_t k = 0; k < i; k++)
+			assert_int_equal(!strcmp(text[i], text[k]), !strcmp(is[i], is[k]));
+	}
+}
+
 static void test_is_utf8(void **state)
 {
 	(void)state;
@@ -106,9 +144,8 @@ static void test_others(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_escape),
-	    cmocka_unit_test(test_escape_cuts),
-	    cmocka_unit_test(test_is_utf8),
+	    cmocka_unit_test(test_escape), cmocka_unit_test(test_escape_cuts),
+	    cmocka_unit_test(test_name),   cmocka_unit_test(test_is_utf8),
 	    cmocka_unit_test(test_others),
 	};
 

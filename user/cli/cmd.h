@@ -171,7 +171,7 @@ int until_ended(enum ends_of of);
 /* From now on nobody who does not read stdout or stderr keeps an end from what it is to end. */
 void output_gives_way(void);
 
-/* A name as JSON. Bytes that are not UTF-8 are written as \xHH. */
+/* A name as JSON, as text_name() writes it where it is not UTF-8. */
 json_t *json_text(const char *name);
 /*
  * Prints the value and frees it. If it is NULL, or if there was no memory for any part of it,

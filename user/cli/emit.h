@@ -52,7 +52,7 @@ void emit_uint(const char *name, uint64_t value, const char *format, ...) EMIT_F
 void emit_real(const char *name, double value, const char *format, ...) EMIT_FORMAT(3);
 void emit_flag(const char *name, bool value, const char *format, ...) EMIT_FORMAT(3);
 void emit_null(const char *name, const char *format, ...) EMIT_FORMAT(2);
-/* The JSON escapes bytes that are not UTF-8. The caller escapes the text. */
+/* The JSON has text_name() of what is not UTF-8. The caller escapes the text. */
 void emit_string(const char *name, const char *value, const char *format, ...) EMIT_FORMAT(3);
 /* For the text only. */
 void emit_text(const char *format, ...) EMIT_FORMAT(1);

@@ -11,7 +11,6 @@
 
 #define PREFIX	     "xdp_pacer_"
 #define NUMBER_TEXT  64
-#define LABEL_TEXT   (4 * IF_NAMESIZE + 1)
 #define NS_PER_S     1000000000ul
 #define OPEN_METRICS "application/openmetrics-text"
 
@@ -70,11 +69,10 @@ static void put_label(const struct row *row, const char *name, const char *value
 /* Up to the interface's label, whose bytes may be none that make characters. */
 static void begin(const struct row *row)
 {
-	const char *name = row->of->ifname;
-	char text[LABEL_TEXT];
+	char text[TEXT_NAME(IF_NAMESIZE)];
 
 	fprintf(row->to, PREFIX "%s%s{interface=\"", row->family->name, suffix_of(row->family));
-	put_escaped(row, text_is_utf8(name) ? name : text_escape(name, text, sizeof(text)));
+	put_escaped(row, text_name(row->of->ifname, text, sizeof(text)));
 	fputc('"', row->to);
 }
 

@@ -229,14 +229,10 @@ int until_ended(enum ends_of of)
 
 json_t *json_text(const char *name)
 {
-	size_t size = 4 * strlen(name) + 4;
-	json_t *value;
-	char *text;
+	size_t size = TEXT_NAME(strlen(name));
+	char *text = json_malloc(size);
+	json_t *value = text ? json_string(text_name(name, text, size)) : NULL;
 
-	if (text_is_utf8(name))
-		return json_string(name);
-	text = json_malloc(size);
-	value = text ? json_string(text_escape(name, text, size)) : NULL;
 	free(text);
 	return value;
 }

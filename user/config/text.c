@@ -49,13 +49,15 @@ static size_t next_piece(const char *text, char piece[20], size_t *taken)
 	return len;
 }
 
-char *text_escape(const char *text, char *buf, size_t size)
+typedef size_t (*piece_writer)(const char *text, char piece[20], size_t *taken);
+
+static char *write_pieces(const char *text, piece_writer write, char *buf, size_t size)
 {
 	size_t used = 0, cut = 0, taken; /* cut: where "..." has room */
 
 	for (; *text; text += taken) {
 		char piece[20];
-		size_t len = next_piece(text, piece, &taken);
+		size_t len = write(text, piece, &taken);
 
 		if (used + len >= size) {
 			used = cut + (size_t)snprintf(buf + cut, size - cut, "...");
@@ -67,6 +69,30 @@ char *text_escape(const char *text, char *buf, size_t size)
 			cut = used;
 	}
 	buf[used] = 0;
+	return buf;
+}
+
+char *text_escape(const char *text, char *buf, size_t size)
+{
+	return write_pieces(text, next_piece, buf, size);
+}
+
+static size_t piece_to_tell_apart(const char *text, char piece[20], size_t *taken)
+{
+	if (*text != '\\')
+		return next_piece(text, piece, taken);
+	*taken = 1;
+	return (size_t)snprintf(piece, 20, "\\x5c");
+}
+
+const char *text_name(const char *name, char *buf, size_t size)
+{
+	size_t len;
+
+	if (text_is_utf8(name))
+		return name;
+	len = (size_t)snprintf(buf, size, "bytes:");
+	write_pieces(name, piece_to_tell_apart, buf + len, size - len);
 	return buf;
 }
 

@@ -5,7 +5,7 @@
  *
  * What is written: characters as they are; \xHH for each byte of a control character (C0, DEL, C1),
  * of one that turns the direction of writing or ends a line, and for each byte that is no UTF-8.
- * A backslash stays as it is: the text is for eyes, and is not read back.
+ * A backslash stays as it is: the text is for eyes, and is not read back (but text_name()).
  */
 #ifndef PACER_TEXT_H
 #define PACER_TEXT_H
@@ -24,6 +24,14 @@ struct printable {
 char *text_escape(const char *text, char *buf, size_t size);
 /* The same for an argument of printf: printable(name).text. */
 struct printable printable(const char *text);
+
+/*
+ * A name as labels and JSON have it, which are UTF-8: the name, or, where it is none, "bytes:" and
+ * what text_escape() writes of it, its backslashes as \x5c. So no two names have the same text, but
+ * for such as have a ':', which no interface has. It wants TEXT_NAME(strlen(name)) bytes.
+ */
+#define TEXT_NAME(len) (4 * (len) + sizeof("bytes:"))
+const char *text_name(const char *name, char *buf, size_t size);
 
 bool text_is_utf8(const char *text);
 
