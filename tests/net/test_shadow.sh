@@ -472,6 +472,28 @@ under_load()
 	equal "$arrived" "$sent" "frames that arrived all the while, of those sent"
 }
 
+# Of two commands by hand side by side the one or the other is last, in force and in the shadow.
+side_by_side()
+{
+	local i banned
+
+	policy banning <<-END
+	bans: 64
+	rules: []
+	END
+	load banning
+	begin banning
+	for i in {1..8}; do
+		pacer ban s0 add "10.77.0.$i" >/dev/null
+		background "$SERVER" "$BUILD/xdp-pacer" ban s0 del "10.77.0.$i" >/dev/null
+		pacer ban s0 add "10.77.0.$i" --for 2h >/dev/null
+		wait "$pid" || fail "ban del"
+	done
+	banned=$(status '[.bans.keys[].key] | sort | join(" ")')
+	pacer shadow s0 --promote >/dev/null
+	equal "$(status '[.bans.keys[].key] | sort | join(" ")')" "$banned" "bans once it is promoted"
+}
+
 net_up
 check shadow-stricter stricter
 check shadow-many-keys-and-bans many_keys_and_bans
@@ -482,6 +504,7 @@ check shadow-promoted promoted
 check shadow-counters-go-on counters_go_on
 check shadow-sets-by-hand sets_by_hand
 check shadow-set-with-values set_with_values
+check shadow-side-by-side side_by_side
 check shadow-stopped stopped
 check shadow-beside-other-verbs beside_other_verbs
 check shadow-no-redirect no_redirect

@@ -260,4 +260,23 @@ int __wrap_open(const char *path, int flags, ...)
 	return memfd_create("lock", MFD_CLOEXEC);
 }
 
+static inline void kernel_fits_between(void)
+{
+	fail_msg("the lock is given back in the middle, and another change fits between");
+}
+
+/* From here on a command may take the lock once; until kernel_one_turn_ends. */
+static inline void kernel_one_turn(void)
+{
+	kernel_locks = 0;
+	kernel_meanwhile_at = 2;
+	kernel_meanwhile = kernel_fits_between;
+}
+
+static inline void kernel_one_turn_ends(void)
+{
+	assert_int_equal(kernel_locks, 1);
+	kernel_meanwhile_at = 0;
+}
+
 #endif

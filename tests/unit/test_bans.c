@@ -560,9 +560,13 @@ static void test_shadow(void **unused)
 	memset(shadow.lines, 0, plan.lines * sizeof(struct pacer_line));
 	pacer.shadow_id = 1;
 	stays_shadow = &shadow;
+	kernel_one_turn();
 	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	kernel_one_turn_ends();
 	assert_int_equal(sources(&shadow), 1);
+	kernel_one_turn();
 	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+	kernel_one_turn_ends();
 	assert_int_equal(sources(&shadow), 0);
 	shadow.copy[0].policy.rule[0].id = 0; /* rules of its own */
 	memcpy(strstr(shadow.copy[0].text, "name: a"), "name: b", 7);

@@ -1697,6 +1697,30 @@ static void test_by_hand_in_a_shadow_too(void **unused)
 	assert_non_null(allowed_in(copies_in_force(&pacer), 2));
 }
 
+/* Nothing fits between the list in force and the shadow's: they would be two lists from then on. */
+static void test_by_hand_in_one_turn(void **unused)
+{
+	static int (*const changes[])(uint32_t) = {add_by_hand, del_by_hand};
+
+	(void)unused;
+	begin_shadow();
+	for (size_t i = 0; i < ARRAY(changes); i++) {
+		kernel_one_turn();
+		assert_int_equal(changes[i](2), 0);
+		kernel_one_turn_ends();
+		assert_int_equal(!!allowed_in(copies_in_force(&pacer), 2), !i);
+		assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, !i);
+	}
+	assert_int_equal(add_by_hand(2), 0);
+	stays_shadow = NULL;
+	assert_int_equal(del_by_hand(2), 0);
+	stays_shadow = &shadow; /* which has it alone */
+	kernel_one_turn();
+	assert_int_equal(del_by_hand(2), 0);
+	kernel_one_turn_ends();
+	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 0);
+}
+
 #define LARGE "{key: src, packets: 9, window: 1s}" /* its lines go on under either secret */
 
 /* A pacer with a shadow of that policy, which has bans of its own. */
@@ -2135,6 +2159,7 @@ int main(void)
 	    CASE(test_by_hand_within_a_wider_one),
 	    CASE(test_a_wider_one_or_none),
 	    cmocka_unit_test_teardown(test_by_hand_in_a_shadow_too, end_shadow),
+	    cmocka_unit_test_teardown(test_by_hand_in_one_turn, end_shadow),
 	    cmocka_unit_test_teardown(test_bans_in_a_shadow_too, end_banning_shadow),
 	    cmocka_unit_test_teardown(test_bans_as_far_as_the_shadow_has_room, end_banning_shadow),
 	    CASE(test_a_rotation_moves_bans_and_keeps_lines),

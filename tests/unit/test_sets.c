@@ -855,7 +855,9 @@ static void test_in_a_shadow_too(void **unused)
 		end(NULL);
 		begin(changes[i].text, false);
 		add_shadow();
+		kernel_one_turn();
 		assert_int_equal(changes[i].change(), 0);
+		kernel_one_turn_ends();
 		assert_int_equal(of, SETS_IN_SHADOW);
 		holds(1, 1, 1, changes[i].prefixes, changes[i].by_hand);
 		end(NULL);

@@ -248,19 +248,15 @@ static int change_lists(struct attached *a,
 				      struct policy_error *),
 			const struct allow_entry *entry, struct policy_error *error)
 {
-	int fd = copies_lock_of(a, error), result;
 	struct lists lists;
+	int result;
 
-	if (fd < 0)
+	if (read_lists(a, &lists, error))
 		return -1;
-	result = read_lists(a, &lists, error);
-	if (!result) {
-		result = change(a, &lists, entry, error);
-		free_lists(&lists);
-	}
+	result = change(a, &lists, entry, error);
+	free_lists(&lists);
 	if (!result)
 		change_tidy(a);
-	close(fd);
 	return result;
 }
 
@@ -283,10 +279,15 @@ static int change_shadow(const struct attached *a,
 
 int allow_add(struct attached *a, const struct allow_entry *entry, struct policy_error *error)
 {
-	return change_lists(a, add_to_lists, entry, error) ||
-		       change_shadow(a, add_to_lists, entry, error)
-		   ? -1
-		   : 0;
+	int fd = copies_lock_of(a, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = change_lists(a, add_to_lists, entry, error);
+	if (!result)
+		result = change_shadow(a, add_to_lists, entry, error);
+	close(fd);
+	return result;
 }
 
 /* What is on a shadow's list alone, as where it could not be taken off that before. */
@@ -311,10 +312,15 @@ static int remove_from_shadow(const struct attached *a, const struct allow_entry
 int allow_del(struct attached *a, const struct prefix *prefix, struct policy_error *error)
 {
 	struct allow_entry entry = {.prefix = *prefix};
-	int result = change_lists(a, remove_what_is_there, &entry, error);
+	int fd = copies_lock_of(a, error), result;
 
+	if (fd < 0)
+		return -1;
+	result = change_lists(a, remove_what_is_there, &entry, error);
 	if (result == NOT_THERE)
-		return remove_from_shadow(a, &entry, error);
-	/* It may not be on that of a shadow. */
-	return result || change_shadow(a, remove_from_lists, &entry, error) ? -1 : 0;
+		result = remove_from_shadow(a, &entry, error);
+	else if (!result) /* It may not be on that of a shadow. */
+		result = change_shadow(a, remove_from_lists, &entry, error);
+	close(fd);
+	return result;
 }

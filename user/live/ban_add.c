@@ -279,19 +279,16 @@ static int add_all(struct attached *a, const struct ban_tables *t, const char *r
 	return 0;
 }
 
-static int add_locked(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
-		      struct bans_done *done, struct policy_error *error)
+static int add_to(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+		  struct bans_done *done, struct policy_error *error)
 {
-	int fd = copies_lock_of(a, error), result = -1;
 	struct ban_tables tables;
+	int result;
 
-	if (fd < 0)
+	if (ban_tables_open(a, &tables, error))
 		return -1;
-	if (!ban_tables_open(a, &tables, error)) {
-		result = add_all(a, &tables, rule, wish, n, done, error);
-		ban_tables_close(&tables);
-	}
-	close(fd);
+	result = add_all(a, &tables, rule, wish, n, done, error);
+	ban_tables_close(&tables);
 	return result;
 }
 
@@ -307,7 +304,7 @@ static int add_in_shadow(const struct attached *a, const char *rule, const struc
 	if (result)
 		return result < 0 ? -1 : 0;
 	if (bans_room(&shadow))
-		result = add_locked(&shadow, rule, wish, n, &also, &why);
+		result = add_to(&shadow, rule, wish, n, &also, &why);
 	attached_release(&shadow);
 	return result && result != BANS_WRONG ? in_shadow_fail(&why, error) : 0;
 }
@@ -315,9 +312,14 @@ static int add_in_shadow(const struct attached *a, const char *rule, const struc
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error)
 {
-	int result;
+	int fd = copies_lock_of(a, error), result;
 
 	*done = (struct bans_done){0};
-	result = add_locked(a, rule, wish, n, done, error);
-	return result ? result : add_in_shadow(a, rule, wish, n, error);
+	if (fd < 0)
+		return -1;
+	result = add_to(a, rule, wish, n, done, error);
+	if (!result)
+		result = add_in_shadow(a, rule, wish, n, error);
+	close(fd);
+	return result;
 }

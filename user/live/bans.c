@@ -356,24 +356,20 @@ static int lift_all(struct attached *a, const struct ban_tables *t, const char *
 	return result;
 }
 
-static int lift_locked(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
-		       struct bans_done *done, struct policy_error *error)
+static int lift_from(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
+		     struct bans_done *done, struct policy_error *error)
 {
-	int fd = copies_lock_of(a, error), result = -1;
 	struct ban_tables tables;
 	struct wants wants = {.wish = wish, .n_wishes = n};
+	int result;
 
 	*done = (struct bans_done){0};
-	if (fd < 0)
+	if (ban_tables_open(a, &tables, error))
 		return -1;
-	if (!ban_tables_open(a, &tables, error)) {
-		result = wants_read(&wants, a, &tables)
-			     ? policy_fail(error, 0, "%s: no memory", a->ifname)
-			     : lift_all(a, &tables, rule, &wants, done, error);
-		ban_tables_close(&tables);
-	}
+	result = wants_read(&wants, a, &tables) ? policy_fail(error, 0, "%s: no memory", a->ifname)
+						: lift_all(a, &tables, rule, &wants, done, error);
+	ban_tables_close(&tables);
 	wants_free(&wants);
-	close(fd);
 	return result;
 }
 
@@ -388,7 +384,7 @@ static int lift_in_shadow(const struct attached *a, const char *rule, const stru
 
 	if (result)
 		return result < 0 ? -1 : 0;
-	result = lift_locked(&shadow, rule, wish, n, &also, &why);
+	result = lift_from(&shadow, rule, wish, n, &also, &why);
 	attached_release(&shadow);
 	return result ? in_shadow_fail(&why, error) : 0;
 }
@@ -396,7 +392,13 @@ static int lift_in_shadow(const struct attached *a, const char *rule, const stru
 int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	      struct bans_done *done, struct policy_error *error)
 {
-	return lift_locked(a, rule, wish, n, done, error) || lift_in_shadow(a, rule, wish, n, error)
-		   ? -1
-		   : 0;
+	int fd = copies_lock_of(a, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = lift_from(a, rule, wish, n, done, error);
+	if (!result)
+		result = lift_in_shadow(a, rule, wish, n, error);
+	close(fd);
+	return result;
 }

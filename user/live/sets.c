@@ -166,7 +166,7 @@ struct change {
 	const struct set_list *del;
 	const struct set_hand *put; /* of the prefixes of del */
 	const struct set_list *all;
-	struct sets_done *done;
+	struct sets_done *done; /* NULL: nothing is counted */
 	uint32_t serial;
 	uint64_t policy_serial;
 	bool *in; /* a flag for each of del: some copy had it */
@@ -175,23 +175,19 @@ struct change {
 typedef int plan_function(const struct attached *a, const struct where *where, uint32_t i,
 			  const struct change *c, struct moves *m);
 
-static int change_set(struct attached *a, const char *name, plan_function *plan,
-		      const struct change *c, struct policy_error *error)
+static int change_set(struct attached *a, plan_function *plan, const struct change *c,
+		      struct policy_error *error)
 {
 	struct where where;
 	struct moves moves = {.n = 0};
-	int fd = copies_lock_of(a, error), result;
+	int result = find_set(a, c->name, &where, error);
 
-	if (fd < 0)
-		return -1;
-	result = find_set(a, name, &where, error);
 	for (uint32_t i = 0; i < where.n && !result; i++)
 		if (plan(a, &where, i, c, &moves))
-			result = failed(a, name, error);
+			result = failed(a, c->name, error);
 	if (!result && carry_out(a, &moves))
-		result = failed(a, name, error);
+		result = failed(a, c->name, error);
 	close_all(&moves);
-	close(fd);
 	return result;
 }
 
@@ -245,10 +241,37 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 	result = concerns_shadow(a, &shadow, c, &why);
 	if (result > 0) {
 		*of = SETS_IN_SHADOW;
-		result = change_set(&shadow, c->name, plan, &change, &why);
+		result = change_set(&shadow, plan, &change, &why);
 	}
 	attached_release(&shadow);
 	return result ? in_shadow_fail(&why, error) : 0;
+}
+
+static void count_taken_out(const struct change *c)
+{
+	for (size_t i = c->del->n; i-- > 0;) {
+		c->done->done += c->in[i];
+		c->done->left_out += !c->in[i];
+		if (!c->in[i])
+			c->done->which = i;
+	}
+}
+
+/* In force, which is what is counted, and then in a shadow. */
+static int change_both(struct attached *a, plan_function *plan, const struct change *c,
+		       enum sets_shadow *of, struct policy_error *error)
+{
+	int fd = copies_lock_of(a, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = change_set(a, plan, c, error);
+	if (!result && c->done)
+		count_taken_out(c);
+	if (!result)
+		result = change_shadow(a, plan, c, of, error);
+	close(fd);
+	return result;
 }
 
 int sets_carry(const struct attached *a, const struct policy *policy, const struct set_texts *sets,
@@ -364,9 +387,7 @@ int sets_add(struct attached *a, const char *name, const struct set_hand *add,
 {
 	struct change c = {.name = name, .add = add};
 
-	if (change_set(a, name, plan_add, &c, error))
-		return -1;
-	return change_shadow(a, plan_add, &c, shadow, error);
+	return change_both(a, plan_add, &c, shadow, error);
 }
 
 /* --- del ------------------------------------------------------------------------------------ */
@@ -530,9 +551,7 @@ int sets_put(struct attached *a, const char *name, const struct set_hand *put,
 	if (result || !c.in || set_list_sort(&prefixes, &one, &other))
 		result = policy_fail(error, 0, "%s: no memory", a->ifname);
 	if (!result)
-		result = change_set(a, name, plan_put_in, &c, error);
-	if (!result)
-		result = change_shadow(a, plan_put_in, &c, shadow, error);
+		result = change_both(a, plan_put_in, &c, shadow, error);
 	set_list_free(&prefixes);
 	free(c.in);
 	return result;
@@ -586,21 +605,14 @@ static int plan_del(const struct attached *a, const struct where *where, uint32_
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
 	     struct sets_done *done, enum sets_shadow *shadow, struct policy_error *error)
 {
-	struct change c = {.name = name, .del = del, .in = calloc(del->n + 1, sizeof(bool))};
+	struct change c = {
+	    .name = name, .del = del, .done = done, .in = calloc(del->n + 1, sizeof(bool))};
 	int result;
 
 	*done = (struct sets_done){0, 0, 0};
 	if (!c.in)
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	result = change_set(a, name, plan_del, &c, error);
-	for (size_t i = del->n; i-- > 0 && !result;) {
-		done->done += c.in[i];
-		done->left_out += !c.in[i];
-		if (!c.in[i])
-			done->which = i;
-	}
-	if (!result)
-		result = change_shadow(a, plan_del, &c, shadow, error);
+	result = change_both(a, plan_del, &c, shadow, error);
 	free(c.in);
 	return result;
 }
@@ -634,9 +646,7 @@ int sets_replace(struct attached *a, const char *name, const struct set_list *li
 
 	if (!c.serial)
 		return failed(a, name, error);
-	if (change_set(a, name, plan_replace, &c, error))
-		return -1;
-	return change_shadow(a, plan_replace, &c, shadow, error);
+	return change_both(a, plan_replace, &c, shadow, error);
 }
 
 /* --- what there is -------------------------------------------------------------------------- */
