@@ -234,6 +234,12 @@ apply()
 	pacer apply s0 -c "$work/$1.yaml" "${@:2}" >/dev/null
 }
 
+# waits_for_lock [READ]: the process $pid, to change something, or to look.
+waits_for_lock()
+{
+	grep -Eq -- "-> FLOCK .* ${1:-WRITE} +$pid " /proc/locks
+}
+
 # lapse: the trial on s0 is over, as if its time were.
 lapse()
 {

@@ -328,12 +328,6 @@ rolls_back_allow()
 	arrive "20" n=20,from=10.77.0.12
 }
 
-# waits_for_lock [READ]: to change something, or to look.
-waits_for_lock()
-{
-	grep -Eq -- "-> FLOCK .* ${1:-WRITE} +$pid " /proc/locks
-}
-
 # meanwhile COMMAND...: what is done while an apply waits for its turn; it finds that and does nothing.
 meanwhile()
 {
@@ -351,7 +345,7 @@ meanwhile()
 	wait "$pid" || code=$?
 	equal "$code" 1 "exit code" || return
 	equal "$(cat "$work/out" "$work/err")" \
-		"xdp-pacer: s0: its pacer was taken off or replaced meanwhile" "what apply says"
+		"xdp-pacer: s0: its pacer was taken off or replaced meanwhile: try again" "what apply says"
 }
 
 # Who only looks does so beside others who do, and waits for a change.

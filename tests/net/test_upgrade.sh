@@ -82,9 +82,38 @@ under_load()
 	six_judged "$before"
 }
 
+# What waits for its turn while another program comes over the same state is done to that.
+waited_meanwhile()
+{
+	local verb n=0
+
+	policy banning <<-END
+	bans: 64
+	rules: []
+	END
+	load banning
+	: >"$work/lock"
+	for verb in "upgrade s0" "shadow s0 -c $work/banning.yaml" "upgrade s0" "shadow s0 --stop"; do
+		exec 9>>/run/xdp-pacer.lock
+		flock 9
+		background "$SERVER" "$BUILD/xdp-pacer" ban s0 add "10.77.0.$((++n))" >"$work/out" 2>"$work/err" 9>&-
+		until_true 5 waits_for_lock
+		# Its turn is before: it has another file in the place of the lock.
+		# shellcheck disable=SC2016,SC2086
+		in_server unshare -m sh -c '
+			mount --bind "$1/lock" /run/xdp-pacer.lock || exit 99
+			shift
+			exec "$@"' sh "$work" "$BUILD/xdp-pacer" $verb >/dev/null 9>&- || fail "$verb"
+		exec 9>&-
+		wait "$pid" || fail "a ban while $verb: $(cat "$work/err")"
+	done
+	equal "$(status '[.bans.keys[].key] | sort | join(" ")')" "10.77.0.1 10.77.0.2 10.77.0.3 10.77.0.4" "bans"
+}
+
 net_up
 check upgrade-goes-on native_mode
 check upgrade-goes-on-skb skb_mode
 check upgrade-refused refused_upgrade
+check upgrade-waited-meanwhile waited_meanwhile
 check upgrade-under-load under_load
 finish

@@ -26,7 +26,7 @@ void attached_release(struct attached *attached)
 	(void)attached;
 }
 
-int attached_still(const struct attached *attached, struct policy_error *why)
+int attached_still(struct attached *attached, struct policy_error *why)
 {
 	(void)attached;
 	(void)why;

@@ -406,23 +406,27 @@ static void test_shadow_lost_or_unread(void **unused)
 	}
 }
 
-/* The pacer has another program, and whether this shadow belongs to it cannot be read. */
-static void test_of_a_shadow_unknown(void **unused)
+/* It has another program, and whether that has its state cannot be read. */
+static void test_of_another_program_unknown(void **unused)
 {
-	struct pacer_shadow said = {0};
-	struct attached shadow = {.prog_id = OURS, .shadowed = &said, .ifname = "lo"};
+	struct attached a = {.prog_id = OURS, .ifname = "lo"};
 
 	(void)unused;
-	shadow.ifindex = (int)if_nametoindex("lo");
+	a.ifindex = (int)if_nametoindex("lo");
 	on.unseen = false;
-	on.named = true;
+	on.named = on.pacer = true;
+	on.abi = PACER_ABI_VERSION;
 	on.opens = false;
 	on.id = OURS + 1;
-	assert_false(attached_gone(&shadow));
-	assert_int_equal(attached_still(&shadow, &error), -1);
+	assert_false(attached_gone(&a));
+	assert_true(attached_goes_on(&a));
+	assert_int_equal(attached_still(&a, &error), -1);
 	assert_ptr_equal(strstr(error.text, "lo: its program cannot be opened"), error.text);
-	on.named = false;
-	assert_true(attached_gone(&shadow));
+	on.abi++; /* one of another version has not */
+	assert_true(attached_gone(&a));
+	on.named = on.pacer = false;
+	assert_true(attached_gone(&a));
+	assert_false(attached_goes_on(&a));
 }
 
 /* Who serves a pacer does not let it go because it cannot be looked at once. */
@@ -748,6 +752,57 @@ static void test_goes_on(void **unused)
 	assert_int_equal(open_files(), files);
 }
 
+/* What waited for its turn meanwhile is done by that one; to other state it is not done. */
+static void test_still_over_the_same_state(void **unused)
+{
+	int files = open_files(), mapped = mappings;
+	struct attached a;
+	uint32_t id;
+
+	(void)unused;
+	begin(false);
+	assert_int_equal(attached_find("lo", &a, &error), 0);
+	id = a.control_id;
+	for (uint32_t program = OURS; program < OURS + 3; program++) {
+		on.id = program;
+		assert_int_equal(attached_still(&a, &error), 0);
+		assert_int_equal(a.prog_id, program);
+		assert_int_equal(a.site_id, program);
+		assert_false(attached_gone(&a));
+	}
+	a.control_id = id + 1; /* it has state of its own */
+	assert_int_equal(attached_still(&a, &error), -1);
+	assert_string_equal(error.text,
+			    "lo: its pacer was taken off or replaced meanwhile: try again");
+	assert_int_equal(a.control_id, id + 1);
+	assert_int_equal(a.control->magic, PACER_MAGIC);
+	attached_release(&a);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(mappings, mapped);
+}
+
+/* Who has closed its files finds it again, and closes no file of others that has their numbers. */
+static void test_without_its_files(void **unused)
+{
+	int files = open_files(), mapped = mappings, others[8];
+	struct attached a;
+
+	(void)unused;
+	begin(false);
+	assert_int_equal(attached_find("lo", &a, &error), 0);
+	attached_close_files(&a);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(a.control->magic, PACER_MAGIC);
+	for (size_t i = 0; i < ARRAY(others); i++)
+		others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(attached_still(&a, &error), 0);
+	attached_release(&a);
+	for (size_t i = 0; i < ARRAY(others); i++)
+		assert_int_equal(close(others[i]), 0);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(mappings, mapped);
+}
+
 /* --- who looks again and again -----------------------------------------------------------------
  */
 
@@ -953,11 +1008,13 @@ int main(void)
 	    cmocka_unit_test(test_other_maps),
 	    cmocka_unit_test(test_other_versions),
 	    cmocka_unit_test(test_partners),
-	    cmocka_unit_test(test_of_a_shadow_unknown),
+	    cmocka_unit_test(test_of_another_program_unknown),
 	    cmocka_unit_test(test_followed_though_unseen),
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
 	    cmocka_unit_test(test_goes_on),
+	    cmocka_unit_test(test_still_over_the_same_state),
+	    cmocka_unit_test(test_without_its_files),
 	    cmocka_unit_test(test_watch_says_who_leaves),
 	    cmocka_unit_test(test_watch_of_some),
 	    cmocka_unit_test(test_watch_of_unopened),

@@ -30,6 +30,7 @@ static struct shared {
 	bool gone[LOOKS];    /* is the pacer, if that is looked for? */
 	bool lapsed;	     /* at its end */
 	unsigned int looks, slept, taken_off;
+	bool closed;		  /* its files, whose numbers others may have */
 	bool own[3];		  /* is that file the caller's? */
 	uint32_t state[LOOKS];	  /* of the pacer that is found at each look; 0: none is */
 	uint32_t program;	  /* that was taken off */
@@ -122,6 +123,12 @@ void attached_release(struct attached *a)
 	(void)a;
 }
 
+void attached_close_files(struct attached *a)
+{
+	a->prog_fd = -1;
+	shared->closed = true;
+}
+
 char *__wrap_if_indextoname(unsigned int ifindex, char *ifname);
 
 char *__wrap_if_indextoname(unsigned int ifindex, char *ifname)
@@ -130,7 +137,7 @@ char *__wrap_if_indextoname(unsigned int ifindex, char *ifname)
 	return shared->renamed ? strcpy(ifname, RENAMED) : NULL;
 }
 
-int copies_lock_of(const struct attached *a, struct policy_error *why)
+int copies_lock_of(struct attached *a, struct policy_error *why)
 {
 	(void)a;
 	return shared->no_lock ? policy_fail(why, 0, "no lock")
@@ -152,7 +159,7 @@ int attach_undo_this(const struct attached *a, struct policy_error *why)
 	return 0;
 }
 
-static const struct attached pacer = {
+static struct attached pacer = {
     .ifname = "eth0", .site_id = 7, .ifindex = 1, .control_id = STATE, .prog_id = PROGRAM};
 
 /* With a pipe for each of the first three files; this process is who waits for the other's end. */
@@ -195,6 +202,7 @@ static void test_nothing_of_the_caller(void **unused)
 		shared->no_null = no_null;
 		assert_int_equal(watch(), 0);
 		assert_int_equal(shared->looks, LOOKS);
+		assert_true(shared->closed);
 		assert_false(shared->own[0] || shared->own[1] || shared->own[2]);
 	}
 }

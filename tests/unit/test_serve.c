@@ -256,7 +256,7 @@ bool attached_same(const char *ifname, const struct attached *a)
 	return !on.gone_ns || now_ns < on.gone_ns;
 }
 
-int attached_still(const struct attached *a, struct policy_error *e)
+int attached_still(struct attached *a, struct policy_error *e)
 {
 	return on.is_off ? policy_fail(e, 0, "%s: its pacer was taken off", a->ifname) : 0;
 }

@@ -223,23 +223,31 @@ static int check_abi(const struct attached *a, struct policy_error *error)
 	return 0;
 }
 
+void attached_close_files(struct attached *a)
+{
+	int *fds[] = {&a->prog_fd,	    &a->counts_fd,	   &a->allow4_fd,
+		      &a->allow6_fd,	    &a->leases_fd,	   &a->targets.devices_fd,
+		      &a->targets.cpus_fd,  &a->targets.leases_fd, &a->samples.samplers_fd,
+		      &a->samples.heads_fd, &a->sets_fd,	   &a->next_fd,
+		      &a->changes_fd,	    &a->set_hits_fd,	   &a->tools4_fd,
+		      &a->tools6_fd};
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
 void attached_release(struct attached *a)
 {
 	void *at[ATTACHED_MAPPINGS] = {a->control, a->copy, a->lines,  a->throttle, a->sampler,
 				       a->heads,   a->log,  a->differ, a->shadowed};
-	int fds[] = {a->prog_fd,	  a->counts_fd,		a->allow4_fd,
-		     a->allow6_fd,	  a->leases_fd,		a->targets.devices_fd,
-		     a->targets.cpus_fd,  a->targets.leases_fd, a->samples.samplers_fd,
-		     a->samples.heads_fd, a->sets_fd,		a->next_fd,
-		     a->changes_fd,	  a->set_hits_fd,	a->tools4_fd,
-		     a->tools6_fd};
 
 	for (size_t i = 0; i < ATTACHED_MAPPINGS; i++)
 		if (at[i])
 			munmap(at[i], a->mapped[i]);
-	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	attached_close_files(a);
 	memset(a, 0, sizeof(*a));
 }
 
@@ -380,33 +388,50 @@ int attached_follow(const char *ifname, struct attached *a, struct policy_error 
 	return attached_find(ifname, a, error);
 }
 
-/* Is it on its interface? -1: that cannot be told, and *error says why. */
-static int is_there(const struct attached *a, struct policy_error *error)
+/*
+ * Is its state on its interface, under this program or another? Then *now is that. -1: it cannot be
+ * told, and *error says why.
+ */
+static int find_again(const struct attached *a, struct attached *now, struct policy_error *error)
 {
 	struct policy_error unused;
-	struct attached other;
 	struct site site;
 	int there;
 
-	if (!attached_find(a->ifname, &other, error)) {
-		there = other.prog_id == a->prog_id || other.shadow_id == a->prog_id;
-		attached_release(&other);
+	if (!attached_find(a->ifname, now, error)) {
+		there = now->control_id == a->control_id;
+		if (!there)
+			attached_release(now);
 		return there;
 	}
 	if (site_open(a->ifname, a->ifindex, &site, &unused))
 		return -1;
-	there = site.pacer_id == a->prog_id || (a->shadowed && site.named) ? -1 : 0;
+	there =
+	    site.pacer_id == a->prog_id || (site.named && site.abi == PACER_ABI_VERSION) ? -1 : 0;
 	site_close(&site);
 	return there;
 }
 
-int attached_still(const struct attached *a, struct policy_error *error)
+/* As find_again; *a is what it finds. */
+static int go_on(struct attached *a, struct policy_error *error)
 {
-	int there = is_there(a, error);
+	struct attached now;
+	int there = find_again(a, &now, error);
+
+	if (there > 0) {
+		attached_release(a);
+		*a = now;
+	}
+	return there;
+}
+
+int attached_still(struct attached *a, struct policy_error *error)
+{
+	int there = go_on(a, error);
 
 	if (there)
 		return there < 0 ? -1 : 0;
-	return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile",
+	return policy_fail(error, 0, "%s: its pacer was taken off or replaced meanwhile: try again",
 			   a->ifname);
 }
 
@@ -421,27 +446,23 @@ static bool lost_interface(const struct attached *a)
 bool attached_gone(const struct attached *a)
 {
 	struct policy_error unused;
-	int there = is_there(a, &unused);
+	struct attached now;
+	int there = find_again(a, &now, &unused);
 
+	if (there > 0)
+		attached_release(&now);
 	return !there || (there < 0 && lost_interface(a));
 }
 
 bool attached_goes_on(struct attached *a)
 {
 	struct policy_error unused;
-	struct attached now;
+	int there;
 
 	if (attached_same(a->ifname, a))
 		return true;
-	if (attached_find(a->ifname, &now, &unused))
-		return !attached_gone(a);
-	if (now.control_id != a->control_id) {
-		attached_release(&now);
-		return false;
-	}
-	attached_release(a);
-	*a = now;
-	return true;
+	there = go_on(a, &unused);
+	return there > 0 || (there < 0 && !lost_interface(a));
 }
 
 /* 1: it carries a program of a pacer's name, to be closed; 0: none, or it has just gone; -1. */

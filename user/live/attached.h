@@ -65,6 +65,8 @@ struct attached {
 /* Finds the pacer of an interface. */
 int attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
 void attached_release(struct attached *attached);
+/* Closes its files; what is mapped stays so. */
+void attached_close_files(struct attached *attached);
 /*
  * Finds the shadow of a pacer: its program, its policy and what it holds. 1: there is none, or it
  * was lost; -1: it cannot be read. *error says which.
@@ -79,8 +81,7 @@ int attached_any(const char *ifname, struct policy_error *error);
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Maps the samples of the policy in force, where it is the first that samples, and came since. */
 void attached_sampled(struct attached *attached);
-/* Is it no longer on its interface, or replaced? Of a shadow, too. No, where that cannot be told.
- */
+/* Is its state no longer on its interface? No, where that cannot be told. */
 bool attached_gone(const struct attached *attached);
 /*
  * Is it there, or another program over the same state, as `upgrade` and `shadow` put one? Then *a
@@ -88,8 +89,11 @@ bool attached_gone(const struct attached *attached);
  * stays.
  */
 bool attached_goes_on(struct attached *attached);
-/* 0: it is there still. -1: it is gone, or that cannot be told; *error says which. */
-int attached_still(const struct attached *attached, struct policy_error *error);
+/*
+ * The same for who may not go on where it cannot be told, and finds it again in any case: what was
+ * taken from *a before is not there any more. -1: *error says which.
+ */
+int attached_still(struct attached *attached, struct policy_error *error);
 /*
  * Calls `each` for every other interface of this network namespace that shares its state, until it
  * returns other than 0, and returns that. -1 with *error filled also where one cannot be looked at:

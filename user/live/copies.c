@@ -62,7 +62,7 @@ bool copies_were_still(int fd)
 	return !none;
 }
 
-int copies_lock_of(const struct attached *a, struct policy_error *error)
+int copies_lock_of(struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock(error);
 

@@ -11,8 +11,11 @@
 
 /* The lock, to be closed; -1: with *error filled. */
 int copies_lock(struct policy_error *error);
-/* The same, of a pacer that is still there. */
-int copies_lock_of(const struct attached *a, struct policy_error *error);
+/*
+ * The same, of a pacer that is still there, or has another program by now over the same state
+ * (attached_still): what was begun while that came is done to what is in force since.
+ */
+int copies_lock_of(struct attached *a, struct policy_error *error);
 /*
  * For who only looks, and needs no right to write there: shared with others who do. COPIES_NO_LOCK:
  * there is no such file, and so nobody who holds it; -1: with *error filled.

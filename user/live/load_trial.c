@@ -16,7 +16,7 @@
 
 #define LOOK_NS 1000000000ull /* as often it asks whether the trial has ended otherwise */
 
-int load_trial_take_off(const struct attached *a, struct policy_error *error)
+int load_trial_take_off(struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result = 0;
 
@@ -99,8 +99,8 @@ static void watch(const struct attached *loaded)
 	struct attached a = *loaded;
 	struct policy_error unused;
 
+	attached_close_files(&a); /* others may have their numbers soon */
 	leave();
-	a.prog_fd = -1; /* another file may have its number soon */
 	wait_for_end(&a);
 	if (load_trial_lapsed(&a) && goes_on(&a))
 		(void)load_trial_take_off(&a, &unused);

@@ -21,6 +21,6 @@
 int load_trial_watch(const struct attached *a, struct policy_error *error);
 
 /* Takes a pacer off that has lapsed, if it is still there. */
-int load_trial_take_off(const struct attached *a, struct policy_error *error);
+int load_trial_take_off(struct attached *a, struct policy_error *error);
 
 #endif

@@ -84,7 +84,7 @@ static int may_take_off(const struct attached *a, struct policy_error *error)
 }
 
 /* The file is there, and the pacer as well: what holds of both. */
-static int stays_on(const struct attached *a, const char *file, struct policy_error *error)
+static int stays_on(struct attached *a, const char *file, struct policy_error *error)
 {
 	struct policy_error unused;
 

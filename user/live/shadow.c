@@ -190,11 +190,11 @@ static int begin_with(struct beginning *of, struct attached *now, struct policy_
 	return result;
 }
 
-int shadow_begin(const struct attached *a, const struct shadow_begin *begin, struct attached *now,
-		 struct policy_error *error)
+static int begin_alone(const struct attached *a, const struct shadow_begin *b, struct attached *now,
+		       struct policy_error *error)
 {
 	struct beginning *of;
-	int fd, result = -1;
+	int result;
 
 	if (may_begin(a, error))
 		return -1;
@@ -202,14 +202,22 @@ int shadow_begin(const struct attached *a, const struct shadow_begin *begin, str
 	if (!of)
 		return policy_fail(error, 0, "%s: no memory for a copy of its state", a->ifname);
 	of->a = a;
-	of->b = begin;
-	fd = copies_lock_of(a, error);
-	if (fd >= 0) {
-		result = begin_with(of, now, error);
-		close(fd);
-	}
+	of->b = b;
+	result = begin_with(of, now, error);
 	state_free(&of->s);
 	free(of);
+	return result;
+}
+
+int shadow_begin(struct attached *a, const struct shadow_begin *begin, struct attached *now,
+		 struct policy_error *error)
+{
+	int fd = copies_lock_of(a, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = begin_alone(a, begin, now, error);
+	close(fd);
 	return result;
 }
 
@@ -230,44 +238,50 @@ static int put_alone(const struct attached *a, int prog_fd, struct attached *now
 	return result;
 }
 
-static int promote(struct attached *a, const struct attached *shadow, struct attached *now,
-		   struct policy_error *error)
-{
-	struct pacer_policy *next = &shadow->copy[copies_in_force(shadow)].policy;
-
-	if (copies_settle(a, error))
-		return -1;
-	/* It comes after all that was applied meanwhile. */
-	__atomic_store_n(&next->serial, copies_last_serial(a) + 1, __ATOMIC_RELEASE);
-	return put_alone(a, shadow->prog_fd, now, error);
-}
-
-int shadow_promote(struct attached *a, struct attached *now, struct policy_error *error)
+static int promote(struct attached *a, struct attached *now, struct policy_error *error)
 {
 	struct attached shadow;
-	int fd, result = -1;
+	int result = -1;
 
 	if (attached_shadow(a, &shadow, error))
 		return -1;
-	fd = copies_lock_of(a, error);
-	if (fd >= 0) {
-		result = promote(a, &shadow, now, error);
-		close(fd);
+	if (!copies_settle(a, error)) {
+		struct pacer_policy *next = &shadow.copy[copies_in_force(&shadow)].policy;
+
+		/* It comes after all that was applied meanwhile. */
+		__atomic_store_n(&next->serial, copies_last_serial(a) + 1, __ATOMIC_RELEASE);
+		result = put_alone(a, shadow.prog_fd, now, error);
 	}
 	attached_release(&shadow);
 	return result;
 }
 
-int shadow_stop(const struct attached *a, struct attached *now, struct policy_error *error)
+static int stop(struct attached *a, struct attached *now, struct policy_error *error)
 {
-	int fd, result;
-
 	if (a->next_fd < 0)
 		return policy_fail(error, 0, "%s: no shadow runs beside its policy", a->ifname);
-	fd = copies_lock_of(a, error);
+	return put_alone(a, a->prog_fd, now, error);
+}
+
+static int end_locked(struct attached *a,
+		      int (*end)(struct attached *, struct attached *now, struct policy_error *),
+		      struct attached *now, struct policy_error *error)
+{
+	int fd = copies_lock_of(a, error), result;
+
 	if (fd < 0)
 		return -1;
-	result = put_alone(a, a->prog_fd, now, error);
+	result = end(a, now, error);
 	close(fd);
 	return result;
+}
+
+int shadow_promote(struct attached *a, struct attached *now, struct policy_error *error)
+{
+	return end_locked(a, promote, now, error);
+}
+
+int shadow_stop(struct attached *a, struct attached *now, struct policy_error *error)
+{
+	return end_locked(a, stop, now, error);
 }

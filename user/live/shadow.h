@@ -35,11 +35,11 @@ struct shadow_begin {
 };
 
 /* Begins one beside the pacer, which has none. *now is the same pacer as it is then. */
-int shadow_begin(const struct attached *a, const struct shadow_begin *begin, struct attached *now,
+int shadow_begin(struct attached *a, const struct shadow_begin *begin, struct attached *now,
 		 struct policy_error *error);
 /* Puts the shadow's policy in force, with its state. *now is the pacer then. */
 int shadow_promote(struct attached *a, struct attached *now, struct policy_error *error);
 /* Ends the shadow. */
-int shadow_stop(const struct attached *a, struct attached *now, struct policy_error *error);
+int shadow_stop(struct attached *a, struct attached *now, struct policy_error *error);
 
 #endif
