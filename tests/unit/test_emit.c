@@ -320,6 +320,7 @@ static const char *screen_of(const char *kind, bool json, const char *rows, cons
 {
 	int out = dup(STDOUT_FILENO), master = posix_openpt(O_RDWR | O_NOCTTY), slave;
 	static char got[256];
+	size_t len = 0;
 	ssize_t n;
 
 	assert_true(master >= 0 && !grantpt(master) && !unlockpt(master));
@@ -339,9 +340,10 @@ static const char *screen_of(const char *kind, bool json, const char *rows, cons
 	printf("|");
 	fflush(stdout);
 	dup2(out, STDOUT_FILENO);
-	n = read(master, got, sizeof(got) - 1);
-	got[n > 0 ? n : 0] = 0;
 	close(slave);
+	while ((n = read(master, got + len, sizeof(got) - 1 - len)) > 0) /* in parts, at times */
+		len += (size_t)n;
+	got[len] = 0;
 	close(master);
 	close(out);
 	unsetenv("LINES");
