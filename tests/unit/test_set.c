@@ -405,6 +405,57 @@ static void packed(void **unused)
 	}
 }
 
+/* The least value and the greatest are values, as set.values may name them. */
+static void packed_values(void **unused)
+{
+	static const uint16_t value[] = {1, 2, SET_VALUE_MAX - 1, SET_VALUE_MAX};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(value); i++) {
+		struct set_list list = {0}, again = {0};
+		struct set_packed p;
+
+		add(&list, "192.0.2.0/24", value[i]);
+		assert_int_equal(set_pack(&list, &p), 0);
+		assert_int_equal(set_unpack(p.byte, p.n, &again), 0);
+		assert_int_equal(again.n, 1);
+		assert_memory_equal(again.entry, list.entry, sizeof(*list.entry));
+		set_packed_free(&p);
+		set_list_free(&list);
+		set_list_free(&again);
+	}
+}
+
+/* The bytes of an address in the order that packets have them, and back. */
+static void addresses(void **unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t high, low;
+	} rows[] = {
+	    {"2001:db8:a0b:c0d:102:304:506:708/128", 0x20010db80a0b0c0d, 0x0102030405060708},
+	    {"2001:db8::1:2:3:4/128", 0x20010db800000000, 0x0001000200030004},
+	    {"2001:db8::/32", 0x20010db800000000, 0},
+	    {"192.0.2.7/32", 0xc000020700000000, 0},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct prefix p, back;
+		struct set_entry e;
+
+		assert_int_equal(units_prefix(rows[i].text, &p), 0);
+		e = set_entry_of(&p, 9, 4);
+		assert_true(e.high == rows[i].high && e.low == rows[i].low);
+		assert_int_equal(e.family, i < 3 ? 6 : 4);
+		assert_int_equal(e.len, p.len);
+		assert_int_equal(e.value, 9);
+		assert_int_equal(e.line, 4);
+		back = set_entry_prefix(&e);
+		assert_memory_equal(&back, &p, sizeof(p));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,7 +464,8 @@ int main(void)
 	    cmocka_unit_test(halves),	     cmocka_unit_test(sorted),
 	    cmocka_unit_test(broken),	     cmocka_unit_test(of_noise),
 	    cmocka_unit_test(memory),	     cmocka_unit_test(packed),
-	    cmocka_unit_test(in_any_order),
+	    cmocka_unit_test(in_any_order),  cmocka_unit_test(packed_values),
+	    cmocka_unit_test(addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
