@@ -683,6 +683,41 @@ static void test_the_number_a_second_is_bounded(void **unused)
 	shared_free(&s);
 }
 
+/*
+ * What is lost is told again, but behind all that waits: each has been in a batch after as many as
+ * there are. Else, with a store that is slow, the first of many bans would be all that it hears of.
+ */
+static void test_each_has_its_turn(void **unused)
+{
+	enum { ROUNDS = 3, N = ROUNDS * SHARED_BATCH };
+	bool been[N] = {false};
+	struct shared_batch b;
+	struct shared s;
+	char key[16];
+
+	(void)unused;
+	read_nothing(&s);
+	for (int i = 0; i < N; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		shared_here(&s, key, NULL, now + 100 * S, now);
+	}
+	shared_looked(&s, now);
+	for (int again = 0; again < 2; again++) {
+		memset(been, 0, sizeof(been));
+		for (int round = 0; round < ROUNDS; round++) {
+			now += S;
+			b = batch_of(&s);
+			assert_int_equal(b.n, SHARED_BATCH);
+			for (size_t i = 0; i < b.n; i++) {
+				assert_false(been[b.at[i].item]);
+				been[b.at[i].item] = true;
+			}
+			shared_lost(&s, &b);
+		}
+	}
+	shared_free(&s);
+}
+
 /* Once, however often they are looked at: what is more than at the look before. */
 static void test_more_than_are_known_are_counted(void **unused)
 {
@@ -707,6 +742,33 @@ static void test_more_than_are_known_are_counted(void **unused)
 	}
 	shared_there(&s, "k", WORD(20 * S), 9, now); /* nor is there room for another host's */
 	assert_int_equal(s.count.left_out, 9);
+	shared_free(&s);
+}
+
+/* What could not be looked at is as it was; of the rest, two looks without it say that it is gone.
+ */
+static void test_the_same_as_at_the_last_look(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_here(&s, "set/a/1", NULL, now + 100 * S, now);
+	shared_here(&s, "set/a/2", NULL, now + 100 * S, now);
+	shared_here(&s, "set/b/1", NULL, now + 100 * S, now);
+	shared_looked(&s, now);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 3);
+	shared_told(&s, &b, 7);
+	for (int i = 0; i < 3; i++) {
+		shared_same(&s, "set/a/");
+		shared_looked(&s, now);
+	}
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_string_equal(s.at[b.at[0].item].key, "set/b/1");
+	assert_int_equal(b.at[0].word.left_ns, 0);
 	shared_free(&s);
 }
 
@@ -1406,7 +1468,9 @@ int main(void)
 	    cmocka_unit_test(test_what_is_not_listed_was_lifted),
 	    cmocka_unit_test(test_no_room_here_is_counted_and_no_lifting),
 	    cmocka_unit_test(test_the_number_a_second_is_bounded),
+	    cmocka_unit_test(test_each_has_its_turn),
 	    cmocka_unit_test(test_more_than_are_known_are_counted),
+	    cmocka_unit_test(test_the_same_as_at_the_last_look),
 	    cmocka_unit_test(test_a_value_is_told_and_its_change),
 	    cmocka_unit_test(test_who_begins_compares),
 	    cmocka_unit_test(test_of_two_the_same_counts_in_either_order),
