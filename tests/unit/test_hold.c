@@ -15,6 +15,7 @@
 
 #define KEYS	 14u
 #define UNTIL_NS (1ull << 50)
+#define TICK_NS	 (1ull << PACER_SHARE_TICK)
 
 static struct pacer_control control;
 static struct attached a = {.ifname = "none", .control = &control};
@@ -22,6 +23,7 @@ static struct fleet_limit limit;
 static struct pacer_packet key[KEYS];
 static uint64_t old[KEYS], new[KEYS];
 static uint32_t graces, narrowed;
+static bool steady;	     /* no lane of the next change gets another key */
 static uint32_t grace_fails; /* at which wait of the next change, from 1; 0: none fails */
 
 static uint64_t judged(uint32_t k)
@@ -41,6 +43,7 @@ int grace(const char *ifname, struct policy_error *err)
 		uint64_t is = judged(k);
 
 		less &= is <= old[k] && is <= new[k];
+		assert_true(!steady || is >= (old[k] < new[k] ? old[k] : new[k]));
 		done &= is == new[k];
 	}
 	assert_true(less || done);
@@ -77,6 +80,15 @@ static void keep_keys(struct fleet_held *to, const struct fleet_held *was)
 	}
 }
 
+static bool keeps_keys(const struct fleet_held *was, const struct fleet_held *to)
+{
+	for (uint32_t i = 0; i < PACER_LANES; i++)
+		if (was->lane[i].is && to->lane[i].is &&
+		    !fleet_same_key(&limit, &was->lane[i].key, &to->lane[i].key))
+			return false;
+	return true;
+}
+
 static void hold(const struct fleet_held *to)
 {
 	for (uint32_t k = 0; k < KEYS; k++) {
@@ -108,22 +120,42 @@ static int begin(void **unused)
 		key[k].key[PACER_WORD_META] = 17;
 	}
 	graces = narrowed = grace_fails = 0;
+	steady = false;
 	return 0;
 }
 
+/* Nor has any less than both, where each lane keeps its key: what it need not lose is not denied.
+ */
 static void no_key_has_more_on_the_way(void **unused)
 {
 	struct fleet_held was = {0}, to;
+	uint32_t kept = 0;
 
 	(void)unused;
 	for (uint32_t i = 0; i < 20000; i++) {
 		to = some_shares();
 		if (draw() % 8)
 			keep_keys(&to, &was);
+		steady = i && keeps_keys(&was, &to);
+		kept += steady;
 		hold(&to);
 		was = to;
 	}
-	assert_true(narrowed > 10000 && graces > 40000);
+	assert_true(narrowed > 10000 && graces > 40000 && kept > 10000 && kept < 19000);
+}
+
+/* A key begins to have a lane, and the others lose no more than it takes from them. */
+static void a_first_lane(void **unused)
+{
+	struct fleet_held to = {.units = 100, .until_ns = UNTIL_NS};
+
+	(void)unused;
+	hold(&to);
+	to.units = 95;
+	to.lane[0] = (struct fleet_lane){true, key[5], 5};
+	steady = true;
+	hold(&to);
+	assert_true(narrowed > 0);
 }
 
 /*
@@ -195,6 +227,28 @@ static void what_is_held_is_told(void **unused)
 			assert_true(fleet_same_key(&limit, &held.lane[n].key, &to.lane[n].key));
 		}
 	}
+}
+
+/* How many hosts there are, and when the store answered; of a place that is another's nothing. */
+static void what_was_said_is_told(void **unused)
+{
+	static const uint64_t answered_ns[] = {1, 12345678901234, 7777777777777777, 1ull << 50};
+	struct fleet_held to = {.units = 40, .until_ns = UNTIL_NS}, held;
+
+	(void)unused;
+	hold(&to);
+	for (uint32_t i = 0; i < ARRAY(answered_ns); i++) {
+		fleet_say(&a, &limit, 3 + i, answered_ns[i]);
+		held = fleet_held(&a, &limit);
+		assert_int_equal(held.members, 3 + i);
+		assert_in_range(held.answered_ns, answered_ns[i] - answered_ns[i] % TICK_NS,
+				answered_ns[i]);
+	}
+	limit.id += 32;
+	fleet_say(&a, &limit, 9, 5ull << 40);
+	assert_false(fleet_held(&a, &limit).is);
+	limit.id -= 32;
+	assert_int_equal(fleet_held(&a, &limit).members, held.members);
 }
 
 /* One step where no key has a lane: as before there were any. */
@@ -277,8 +331,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(no_key_has_more_on_the_way, begin),
+	    cmocka_unit_test_setup(a_first_lane, begin),
 	    cmocka_unit_test_setup(a_wait_that_fails, begin),
 	    cmocka_unit_test_setup(what_is_held_is_told, begin),
+	    cmocka_unit_test_setup(what_was_said_is_told, begin),
 	    cmocka_unit_test_setup(without_lanes_it_is_one_step, begin),
 	    cmocka_unit_test_setup(another_limits_lanes_are_gone, begin),
 	    cmocka_unit_test_setup(uses_are_hot, begin),
