@@ -1335,6 +1335,50 @@ static void test_second_pool(void **unused)
 	second_pool("drop", PACER_EVENT_COUNT);
 }
 
+/* What the CPUs have on lease of a pool, all together. */
+static uint32_t on_lease(uint32_t index)
+{
+	static struct pacer_pool_lease of[PROG_CPUS];
+	uint32_t left = 0, cpu;
+
+	assert_int_equal(bpf_map_lookup_elem(prog.pool_leases_fd, &index, of), 0);
+	for (cpu = 0; cpu < prog.cpus; cpu++)
+		left += of[cpu].lease.left;
+	return left;
+}
+
+/*
+ * A lease is of a copy's pool. A tool that writes a policy into the other copy empties the leases
+ * of that one: by those of the copy before, the new pool's targets would have packets that are not
+ * booked to them.
+ */
+static void test_lease_of_the_copy(void **unused)
+{
+#define LEASED(name)                                               \
+	"else: pool " name "\nrules: []\npools:\n  - {name: " name \
+	", targets: [lo], each: 100000, "                          \
+	"cooldown: 1h, max_cooldown: 2h, threshold: 20000}\n"
+	uint32_t first = pacer_target_index(0, 0, 0), second = pacer_target_index(1, 0, 0), lo = 1;
+	uint32_t left;
+
+	(void)unused;
+	prog_policy(&prog, LEASED("p"));
+	prog_compile(&prog, LEASED("q"), &prog.copy[1].policy);
+	assert_int_equal(bpf_map_update_elem(prog.devices_fd, &first, &lo, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(prog.devices_fd, &second, &lo, BPF_ANY), 0);
+	expect_sent("by copy 0", &udp4, XDP_REDIRECT, PASS, PACER_REDIRECTED);
+	left = on_lease(0);
+	assert_true(left > 0);
+	assert_int_equal(on_lease(PACER_POOLS_MAX), 0);
+	prog.control->in_force = 1;
+	expect_sent("by copy 1", &udp4, XDP_REDIRECT, PASS, PACER_REDIRECTED);
+	prog.control->in_force = 0;
+	assert_int_equal(on_lease(0), left);
+	assert_true(on_lease(PACER_POOLS_MAX) > 0);
+	assert_int_equal(bpf_map_delete_elem(prog.devices_fd, &second), 0);
+#undef LEASED
+}
+
 /* ---- what is done with a denied packet ---- */
 
 static void test_monitor_and_over(void **unused)
@@ -1624,6 +1668,7 @@ int main(void)
 	    cmocka_unit_test(test_ban_that_grows),
 	    cmocka_unit_test(test_every_event),
 	    cmocka_unit_test(test_second_pool),
+	    cmocka_unit_test(test_lease_of_the_copy),
 	    cmocka_unit_test(test_monitor_and_over),
 	    cmocka_unit_test(test_first_rule),
 	    cmocka_unit_test(test_denial_charges_no_other),
