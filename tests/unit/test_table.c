@@ -82,6 +82,31 @@ static void test_brought_along(void **unused)
 	bench_down(&b);
 }
 
+/*
+ * Who takes an idle record has no gap since a packet of whoever had it: the record has no last
+ * admission, wherever in its slot that was.
+ */
+static void test_no_last_of_another(void **unused)
+{
+	struct pacer_limiter t = records(10, 1000, 10, 50, 1, 1);
+	struct pacer_hold hold = {0};
+	struct pacer_ask q;
+	struct bench b;
+
+	(void)unused;
+	bench_up(&b, &t);
+	assert_int_equal(take(&b, key(7), START, 1), PACER_ADMIT);
+	assert_int_equal(take(&b, key(7), START + 90, 1), PACER_ADMIT);
+	assert_int_equal(record(&b, 0)->last >> PACER_LAST_OFF << t.last_shift, 90);
+	q = question(&b, key(8), START + 90 + t.idle_ns, 1);
+	assert_int_equal(pacer_record_enter(&q, &hold), PACER_LOCK_TAKEN);
+	assert_int_equal(pacer_lock_tag(hold.word), 8);
+	assert_int_equal(record(&b, 0)->head_ns, 0);
+	assert_int_equal(record(&b, 0)->last, 0);
+	pacer_lock_cancel(&record(&b, 0)->lock, hold.word);
+	bench_down(&b);
+}
+
 /* Two keys of one set and one tag count in one record; they must have shared one before, too. */
 static void test_same_tag(void **unused)
 {
@@ -1111,6 +1136,7 @@ int main(void)
 	    EITHER(test_idle_reused),
 	    EITHER(test_overflow_shares),
 	    EITHER(test_brought_along),
+	    EITHER(test_no_last_of_another),
 	    EITHER(test_same_tag),
 	    EITHER(test_same_tag_zero),
 	    EITHER(test_backward_beyond_the_slack),
