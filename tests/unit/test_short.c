@@ -512,6 +512,74 @@ static void test_shares(void **unused)
 	assert_true(acts[PACER_PASS] && acts[PACER_DROP] && acts[PACER_REDIRECT]);
 }
 
+/* --- where it decides --------------------------------------------------------------------------
+ */
+
+/* Of the source and more, so that a packet has to be found by all of it. */
+static struct pacer_limiter of_flows(struct pacer_limiter t)
+{
+	t.src_only = 0;
+	t.mask4[1] = ~0u;
+	t.mask4[2] = 0xffff;
+	t.mask4[3] = PACER_META_PROTO;
+	t.key_id = PACER_KEY_ID(PACER_KEY_DPORT | PACER_KEY_PROTO, 32, 64, 32, 64);
+	return t;
+}
+
+/* The only key of the table has an entry of its own, in any set: its second packet is decided. */
+static void decides(const char *what, const struct pacer_limiter *t)
+{
+	put_policy(t, 0);
+	share[t->share] = (struct pacer_share){.id = t->share_id,
+					       .word = pacer_share_word(5, PACER_SHARE_END_MAX)};
+	if (t->kind == (PACER_LIMITER_RATE | PACER_LIMITER_FLEET))
+		share[t->share].word = pacer_share_word(
+		    pacer_share_of_time(t->rate.unit_ns, t->rate.unit_frac), PACER_SHARE_END_MAX);
+	for (uint32_t source = 1; source <= 24; source++) {
+		begin(&armed);
+		begin(&plain);
+		udp4[29] = source;
+		assert_int_equal(go(&armed, 60, START) & 0xff, PACER_ADMIT);
+		passed = 0;
+		note_short(60, START + 2000);
+		if (passed)
+			fail_msg("%s: of source %u it decides nothing", what, source);
+	}
+}
+
+/* Each kind of limit. What it left for no reason would go the long way, and nobody would see it. */
+static void test_decides(void **unused)
+{
+	const struct {
+		const char *what;
+		struct pacer_limiter t;
+	} rows[] = {
+	    {"narrow", window(false, 4, 0)},	{"narrow, gap", window(false, 4, 9000)},
+	    {"wide", window(true, 4, 0)},	{"wide, gap", window(true, 4, 9000)},
+	    {"rate", rate(PACER_COST_PACKETS)},
+	};
+
+	(void)unused;
+	begin_counting();
+	memset(lanes, 0, sizeof(lanes));
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct pacer_limiter t = rows[i].t;
+
+		t.sets = 6;
+		decides(rows[i].what, &t);
+		if (t.gap_ns)
+			continue;
+		t = of_flows(t);
+		decides(rows[i].what, &t);
+		t = divided(rows[i].t, 0);
+		t.sets = 6;
+		decides(rows[i].what, &t);
+		t = of_flows(t);
+		decides(rows[i].what, &t);
+	}
+	memcpy(udp4, usual, sizeof(udp4));
+}
+
 /* --- what there is beside rules --------------------------------------------------------------- */
 
 static struct pacer_limiter throttle(void)
@@ -1177,11 +1245,12 @@ int main(void)
 	    cmocka_unit_test(test_windows),	   cmocka_unit_test(test_rates),
 	    cmocka_unit_test(test_sketches),	   cmocka_unit_test(test_bans),
 	    cmocka_unit_test(test_refused_of_all), cmocka_unit_test(test_shares),
-	    cmocka_unit_test(test_more),	   cmocka_unit_test(test_closed_until),
-	    cmocka_unit_test(test_changed),	   cmocka_unit_test(test_rules),
-	    cmocka_unit_test(test_many),	   cmocka_unit_test(test_rule_without),
-	    cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_forget_held),
-	    cmocka_unit_test(test_not_armed),	   cmocka_unit_test(test_shape_gone),
+	    cmocka_unit_test(test_decides),	   cmocka_unit_test(test_more),
+	    cmocka_unit_test(test_closed_until),   cmocka_unit_test(test_changed),
+	    cmocka_unit_test(test_rules),	   cmocka_unit_test(test_many),
+	    cmocka_unit_test(test_rule_without),   cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_forget_held),	   cmocka_unit_test(test_not_armed),
+	    cmocka_unit_test(test_shape_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
