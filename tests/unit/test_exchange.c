@@ -400,6 +400,41 @@ static void test_what_was_lifted_is_made_again(void **unused)
 	}
 }
 
+/*
+ * So it is where another policy came just before, and all is read again, which takes long: how old
+ * each lease is has to be asked. Nor does what is made while an agent reads for the first time give
+ * way to what had been lifted before.
+ */
+static void test_what_was_lifted_is_made_while_all_is_read(void **unused)
+{
+	for (int made = 0; made < 3; made++) { /* before it is asked for, or while */
+		(void)end(unused);
+		(void)begin(unused);
+		other_says(0, 9);
+		if (made < 2) {
+			x.stale = true;
+			(void)read_all();
+			exchange_begin(&x);
+		} else {
+			exchange_free(&x);
+			exchange_begin(&x);
+		}
+		crowd = 300;
+		call_ns = S / 100;
+		shared_looked(&x.items, now);
+		if (made) {
+			assert_true(step());
+			assert_true(x.stale);
+		}
+		here(now + 100 * S);
+		(void)read_all();
+		crowd = 0;
+		assert_int_equal(x.items.at[0].todo, SHARED_TELL);
+		assert_true(step());
+		assert_in_range(there_s(), 95, 100);
+	}
+}
+
 /* As long as a word is to be heard, so is what follows it. */
 static void test_lies_as_long_as_what_it_follows(void **unused)
 {
@@ -1011,6 +1046,7 @@ int main(void)
 	    CASE(test_no_item_in_its_place),
 	    CASE(test_one_that_is_not_as_ours),
 	    CASE(test_what_was_lifted_is_made_again),
+	    CASE(test_what_was_lifted_is_made_while_all_is_read),
 	    CASE(test_lies_as_long_as_what_it_follows),
 	    CASE(test_another_policy),
 	    CASE(test_another_policy_before_it_was_told),

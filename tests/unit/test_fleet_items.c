@@ -369,6 +369,37 @@ static void test_a_store_that_has_forgotten(void **unused)
 	assert_int_equal(s->at[0].todo, SHARED_TELL);
 }
 
+/*
+ * What lies in a set when a policy comes is of its file, or was there before, if it is beside the
+ * set; what the next looks find was made since. A set that cannot be read has not been looked at.
+ */
+static void test_what_a_policy_finds(void **unused)
+{
+	struct fleet_element element = {"drop/192.0.2.0/24", NULL, SHARED_NEVER, false};
+	struct shared *s = &items.exchange.items;
+
+	(void)unused;
+	for (int i = 0; i < 3; i++) {
+		sets = (struct fleet_sets){.n = 1};
+		strcpy(sets.set[0].name, "drop");
+		fleet_items_begin(&items, &pacer, NULL);
+		items.store_ns = UINT64_MAX;
+		lies_here = NULL;
+		assert_true(step());
+		s->known = 50;
+		element.by_hand = i;
+		lies_here = &element;
+		for (int looks = 0; looks < 1 + (i == 2); looks++) {
+			element.until_ns = SHARED_NEVER - (uint64_t)looks;
+			now_ns += S;
+			assert_true(step());
+		}
+		assert_int_equal(s->n, 1);
+		assert_int_equal(s->at[0].since, i ? 50 : 0);
+		assert_int_equal(s->at[0].begun, i < 2);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -383,6 +414,7 @@ int main(void)
 	    CASE(test_what_a_policy_shares),
 	    CASE(test_bans_of_another_table),
 	    CASE(test_a_store_that_has_forgotten),
+	    CASE(test_what_a_policy_finds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

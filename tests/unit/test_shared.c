@@ -259,10 +259,11 @@ static void test_a_lifting_is_heard_through_what_follows(void **unused)
 	shared_free(&s);
 
 	read_nothing(&s); /* whoever by: as the store says for how long it lies */
+	shared_asked(&s, 8);
 	look(&s, "k", now + 500 * S);
-	assert_false(shared_follows(&s, "other", 8, now)); /* nothing is known of it */
-	assert_true(shared_follows(&s, "k", 8, now));
-	assert_false(shared_follows(&s, "k", 9, now)); /* it has a word already */
+	shared_there(&s, "other", WORD(0), 8, now); /* nothing is known of it */
+	shared_there(&s, "k", WORD(0), 8, now);
+	assert_int_equal(s.n, 1);
 	b = batch_of(&s);
 	assert_int_equal(b.at[0].follows, 8);
 	assert_int_equal(b.ttl_s, SHARED_LIFTED_S);
@@ -280,6 +281,83 @@ static void test_a_lifting_is_heard_through_what_follows(void **unused)
 	shared_absent(&s, "k", now);
 	b = batch_of(&s);
 	assert_in_range(b.ttl_s, 500, 502);
+	shared_free(&s);
+}
+
+/*
+ * What the store says of a lifting reaches this host while it reads all that there is, after it was
+ * made here: at the agent's start (revision 0), or when another policy came, up to whose look the
+ * store was known to the revision `known`. Is it told all the same?
+ */
+static bool outlasts(uint64_t known, bool asked, enum shared_found found,
+		     const struct shared_word *word)
+{
+	struct shared s = {0};
+	size_t i = 0;
+	bool tells;
+
+	now = BEGUN;
+	shared_asked(&s, known);
+	shared_begin(&s, NULL, NULL);
+	look(&s, NULL, 0);
+	if (asked)
+		shared_asked(&s, 20);
+	s.found = found;
+	look(&s, "k", now + 60 * S);
+	shared_asked(&s, 20);
+	shared_list(&s);
+	shared_there(&s, "k", word, 10, now);
+	shared_listed(&s, now);
+	tells = batch_of(&s).n == 1;
+	assert_int_equal(!tells, shared_take(&s, &i) != NULL);
+	shared_free(&s);
+	return tells;
+}
+
+/* What was made after a lifting is not lost for that the lifting is read once more. */
+static void test_what_is_made_after_a_lifting_that_was_read(void **unused)
+{
+	const struct shared_word lifted = {.left_ns = 0};
+	const struct shared_word ended = {.left_ns = 0, .lies_ns = 3000 * S};
+
+	(void)unused;
+	assert_true(outlasts(10, false, SHARED_MADE, &lifted)); /* under another policy */
+	assert_true(outlasts(10, false, SHARED_STAYS, &lifted));
+	assert_true(outlasts(10, false, SHARED_STAYS, &ended));
+	assert_false(outlasts(10, false, SHARED_FILED, &lifted)); /* the file is older */
+	assert_false(outlasts(10, true, SHARED_FILED, &lifted));
+	assert_false(outlasts(9, false, SHARED_MADE, &lifted)); /* it was lifted since */
+	assert_false(outlasts(9, false, SHARED_STAYS, &lifted));
+	assert_true(outlasts(9, false, SHARED_MADE, &ended));	/* but an end ends nothing new */
+	assert_false(outlasts(0, false, SHARED_MADE, &lifted)); /* an agent that begins */
+	assert_false(outlasts(0, false, SHARED_MADE, &ended));
+	assert_true(outlasts(0, true, SHARED_MADE, &lifted)); /* and that takes long to read */
+	assert_true(outlasts(0, true, SHARED_MADE, &ended));
+}
+
+/* Another policy comes before what others lifted is taken: that is taken yet. */
+static void test_what_was_not_taken_counts_as_unread(void **unused)
+{
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_asked(&s, 7);
+	says(&s, now + 60 * S, 7);
+	shared_asked(&s, 9);
+	shared_there(&s, "k", WORD(0), 8, now);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	shared_begin(&s, NULL, NULL);
+	assert_int_equal(s.known, 7);
+	s.found = SHARED_STAYS;
+	look(&s, "k", BEGUN + 60 * S);
+	shared_list(&s);
+	shared_there(&s, "k", WORD(0), 8, now);
+	assert_non_null(shared_take(&s, &i));
+	s.at[0].revision = 0; /* it was not listed: there is no word that could be read again */
+	shared_begin(&s, NULL, NULL);
+	assert_int_equal(s.known, 7);
 	shared_free(&s);
 }
 
@@ -831,6 +909,23 @@ static void test_a_value_is_told_and_its_change(void **unused)
 	shared_free(&s);
 }
 
+/* Another policy's file is one with which a host begins; what comes after it, by hand, is not. */
+static void test_what_a_policy_brings(void **unused)
+{
+	for (int found = SHARED_MADE; found <= SHARED_FILED; found++) {
+		struct shared s = {0};
+
+		(void)unused;
+		now = BEGUN;
+		shared_asked(&s, 7);
+		s.found = (enum shared_found)found;
+		look_at(&s, "A", SHARED_BY_FILE, SHARED_NEVER);
+		shared_listed(&s, now);
+		assert_told(&s, "A", found == SHARED_MADE ? SHARED_BY_CHANGE : SHARED_BY_FILE, 0);
+		shared_free(&s);
+	}
+}
+
 /* A host that begins with this, while the store says that: does the host tell its own? */
 static bool begun_tells(const char *here, enum shared_by by, const char *there, enum shared_by its)
 {
@@ -976,6 +1071,7 @@ static struct {
 		char value[KEYS];     /* and its value */
 		char file[KEYS];      /* what the set itself has; 0: nothing */
 		uint64_t read;	      /* the revision up to which it has read; 0: none */
+		bool looked;	      /* since its policy is in force */
 		struct shared_batch late;
 		int late_key[SHARED_BATCH];
 	} host[HOSTS];
@@ -1033,10 +1129,14 @@ static void look_at_all(struct host *h)
 		struct shared_value value;
 		uint64_t until_ns = seen(h, k, &value);
 
+		h->s.found = h->looked || k < VALUED ? SHARED_MADE
+			     : h->table[k]	     ? SHARED_STAYS
+						     : SHARED_FILED;
 		if (until_ns)
 			shared_here(&h->s, key_of[k], k < VALUED ? NULL : &value, until_ns, now);
 	}
 	shared_looked(&h->s, now);
+	h->looked = true;
 }
 
 static void take_all(struct host *h)
@@ -1077,6 +1177,7 @@ static void read_store(struct host *h)
 {
 	bool all = !h->read;
 
+	shared_asked(&h->s, w.revision);
 	if (all)
 		shared_list(&h->s);
 	for (int k = 0; k < KEYS; k++)
@@ -1128,11 +1229,7 @@ static void tell(struct host *h, enum fate fate)
 		shared_told(&h->s, &b, w.revision);
 	} else {
 		for (size_t i = 0; i < b.n; i++)
-			if (!b.at[i].follows && !word_of(key[i]).left_ns &&
-			    w.word[key[i]].revision && w.word[key[i]].revision <= h->read &&
-			    shared_follows(&h->s, key_of[key[i]], w.word[key[i]].revision, now))
-				continue;
-			else if (w.word[key[i]].revision)
+			if (w.word[key[i]].revision)
 				say(h, key[i]);
 			else
 				shared_absent(&h->s, key_of[key[i]], now);
@@ -1188,6 +1285,17 @@ static void another_leader(void)
 		shared_renewed(&w.host[h].s);
 }
 
+/* The agent does; or its policy, of which it knows all that there was before. */
+static void begin_anew(struct host *h, bool agent)
+{
+	if (agent)
+		shared_free(&h->s);
+	else
+		shared_begin(&h->s, NULL, NULL);
+	h->read = 0;
+	h->looked = false;
+}
+
 static void event(void)
 {
 	struct host *h = &w.host[draw(HOSTS)];
@@ -1225,8 +1333,7 @@ static void event(void)
 	default:
 		if (draw(10))
 			break;
-		shared_begin(&h->s, NULL, NULL);
-		h->read = 0;
+		begin_anew(h, draw(2));
 		break;
 	}
 }
@@ -1378,8 +1485,7 @@ static void test_what_was_lifted_stays_so(void **unused)
 		settle(away);
 		now += draw(300) * S;
 		expire();
-		shared_begin(&away->s, NULL, NULL);
-		away->read = 0;
+		begin_anew(away, true);
 		settle(draw(2) ? first : second);
 		if (away->table[0] > (end_ns > now ? end_ns : now) + SHARED_SLACK_NS)
 			fail_msg("run %d: what was lifted is there again, for %lld s", run,
@@ -1388,7 +1494,7 @@ static void test_what_was_lifted_stays_so(void **unused)
 	begin(0);
 }
 
-/* And what one host makes anew after that is everywhere. */
+/* And what one host makes anew after that is everywhere, though another policy has just come. */
 static void test_what_is_made_again_is_everywhere(void **unused)
 {
 	(void)unused;
@@ -1399,6 +1505,10 @@ static void test_what_is_made_again_is_everywhere(void **unused)
 
 			lift(h, k);
 			settle(NULL);
+			if (run % 2)
+				begin_anew(h, false);
+			if (run % 4 == 3)
+				look_at_all(h);
 			h->table[k] = now + 60 * S;
 			settle(NULL);
 			for (int i = 0; i < HOSTS; i++)
@@ -1455,6 +1565,8 @@ int main(void)
 	    cmocka_unit_test(test_a_shorter_end_is_told),
 	    cmocka_unit_test(test_a_shorter_end_that_is_far),
 	    cmocka_unit_test(test_a_lifting_is_heard_through_what_follows),
+	    cmocka_unit_test(test_what_is_made_after_a_lifting_that_was_read),
+	    cmocka_unit_test(test_what_was_not_taken_counts_as_unread),
 	    cmocka_unit_test(test_another_host_follows_what_follows),
 	    cmocka_unit_test(test_who_was_away_takes_what_follows),
 	    cmocka_unit_test(test_an_end_lifts_nothing_new),
@@ -1472,6 +1584,7 @@ int main(void)
 	    cmocka_unit_test(test_more_than_are_known_are_counted),
 	    cmocka_unit_test(test_the_same_as_at_the_last_look),
 	    cmocka_unit_test(test_a_value_is_told_and_its_change),
+	    cmocka_unit_test(test_what_a_policy_brings),
 	    cmocka_unit_test(test_who_begins_compares),
 	    cmocka_unit_test(test_of_two_the_same_counts_in_either_order),
 	    cmocka_unit_test(test_what_is_barred_is_told_no_more),

@@ -89,6 +89,7 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	memset(items->again_ns, 0, sizeof(items->again_ns));
 	items->bans_lacked = 0;
 	memset(items->set_lacked, 0, sizeof(items->set_lacked));
+	memset(items->looked, 0, sizeof(items->looked));
 	exchange_begin(&items->exchange);
 	tell_tools(items, a);
 	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
@@ -101,6 +102,7 @@ void fleet_items_anew(struct fleet_items *items)
 
 	exchange_free(&items->exchange);
 	items->exchange.items.count = count;
+	memset(items->looked, 0, sizeof(items->looked));
 	exchange_begin(&items->exchange);
 }
 
@@ -121,21 +123,43 @@ static void here(const struct pacer_ban_key *key, uint64_t until_ns, void *arg)
 	shared_here(&items->exchange.items, text, NULL, until_ns, host_now_ns());
 }
 
+/* Of a set, by whatever an element is there that was not at the look before. */
+struct look {
+	struct fleet_items *items;
+	bool anew; /* there was none since the policy is in force */
+};
+
 static void element(const struct fleet_element *e, void *arg)
 {
 	struct shared_value value = {.by = e->by_hand ? SHARED_BY_HAND : SHARED_BY_FILE};
 	char text[sizeof(SET) + FLEET_ELEMENT_TEXT];
-	struct fleet_items *items = arg;
+	const struct look *l = arg;
+	struct shared *s = &l->items->exchange.items;
 
 	if (e->value && !fleet_fits(e->value)) {
-		shared_unfit(&items->exchange.items);
+		shared_unfit(s);
 		return;
 	}
+	s->found = !l->anew ? SHARED_MADE : e->by_hand ? SHARED_STAYS : SHARED_FILED;
 	if (e->value)
 		snprintf(value.text, sizeof(value.text), "%s", e->value);
 	snprintf(text, sizeof(text), "%s%s", SET, e->text);
-	shared_here(&items->exchange.items, text, e->value ? &value : NULL, e->until_ns,
-		    host_now_ns());
+	shared_here(s, text, e->value ? &value : NULL, e->until_ns, host_now_ns());
+}
+
+static void look_at_set(struct fleet_items *items, const struct attached *a, size_t i)
+{
+	struct shared *s = &items->exchange.items;
+	struct look l = {items, !items->looked[i]};
+	char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];
+
+	snprintf(begin, sizeof(begin), "%s%s/", SET, items->sets.set[i].name);
+	if (fleet_sets_each(a, &items->sets, i, element, &l)) {
+		shared_same(s, begin);
+		return;
+	}
+	items->looked[i] = true;
+	shared_counted(s, &items->set_lacked[i]);
 }
 
 static void look(struct fleet_items *items, const struct attached *a)
@@ -145,17 +169,11 @@ static void look(struct fleet_items *items, const struct attached *a)
 	if (at_ns < items->look_ns)
 		return;
 	exchange_look(&items->exchange);
+	items->exchange.items.found = SHARED_MADE;
 	fleet_bans_each(a, &items->bans, here, items);
 	shared_counted(&items->exchange.items, &items->bans_lacked);
-	for (size_t i = 0; i < items->sets.n; i++) {
-		char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];
-
-		snprintf(begin, sizeof(begin), "%s%s/", SET, items->sets.set[i].name);
-		if (fleet_sets_each(a, &items->sets, i, element, items))
-			shared_same(&items->exchange.items, begin);
-		else
-			shared_counted(&items->exchange.items, &items->set_lacked[i]);
-	}
+	for (size_t i = 0; i < items->sets.n; i++)
+		look_at_set(items, a, i);
 	shared_looked(&items->exchange.items, at_ns);
 	items->look_ns = host_now_ns() + LOOK_NS;
 }

@@ -15,9 +15,10 @@ struct fleet_items {
 	struct fleet_bans bans;
 	struct pacer_bans table; /* where the bans lie */
 	struct fleet_sets sets;
-	bool any;		    /* this policy shares something */
-	uint64_t answered_ns;	    /* when the store answered this host last */
-	uint64_t look_ns, store_ns; /* when to look at the tables again, and to ask the store */
+	bool looked[PACER_SETS_MAX]; /* at a set, since this policy is in force */
+	bool any;		     /* this policy shares something */
+	uint64_t answered_ns;	     /* when the store answered this host last */
+	uint64_t look_ns, store_ns;  /* when to look at the tables again, and to ask the store */
 	uint64_t bans_lacked, set_lacked[PACER_SETS_MAX]; /* shared_counted, of each */
 	uint64_t
 	    again_ns[PACER_SETS_MAX]; /* of a set that could not be changed, when to try again */

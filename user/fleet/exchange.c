@@ -215,11 +215,8 @@ static void say_lies(struct exchange *x, const struct store_entry *entry, const 
 		shared_lies(&x->items, key, entry->revision, age->asked_ns + age->left_ns);
 }
 
-/*
- * read: it was read before, and not told of an item that this host had. False: it is passed over;
- * or there is no memory for it (starved), and nothing is known of it.
- */
-static bool say(struct exchange *x, const struct store_entry *entry, size_t skip, bool read)
+/* False: it is passed over; or there is no memory for it (starved), and nothing is known of it. */
+static bool say(struct exchange *x, const struct store_entry *entry, size_t skip)
 {
 	struct shared_word word;
 	enum exchange_is is;
@@ -246,11 +243,6 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 	if (is != EXCHANGE_OURS)
 		return is == EXCHANGE_OTHERS;
 	shared_age(&word, age_by_now(x, entry->lease));
-	if (read && !word.left_ns &&
-	    shared_follows(&x->items, entry->key + skip, entry->revision, x->now_ns())) {
-		say_lies(x, entry, entry->key + skip);
-		return true;
-	}
 	x->items.starved = false;
 	shared_there(&x->items, entry->key + skip, &word, entry->revision, x->now_ns());
 	x->starved = x->items.starved;
@@ -272,6 +264,7 @@ static bool read_page(struct exchange *x)
 	if (!x->at && !x->revision)
 		shared_list(&x->items);
 	x->at = x->page.revision;
+	shared_asked(&x->items, x->at);
 	return true;
 }
 
@@ -283,7 +276,7 @@ static enum asked say_page(struct exchange *x)
 	x->away |= x->now_ns() - x->quiet_ns > SHARED_SLACK_NS;
 	asked = x->away ? ask_ages(x, &x->page) : ASKED_ALL;
 	for (size_t i = 0; i < x->page.n && asked == ASKED_ALL; i++) {
-		(void)say(x, &x->page.at[i], strlen(EXCHANGE_ITEMS), false);
+		(void)say(x, &x->page.at[i], strlen(EXCHANGE_ITEMS));
 		if (x->starved)
 			return ASKED_IN_VAIN;
 	}
@@ -384,11 +377,10 @@ static bool refused(struct exchange *x, const struct writing *w, size_t n,
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct store_entry *entry = store_find(now, w->key[i]);
-		bool read = entry && !w->put[i].follows && entry->revision <= x->revision;
 
 		if (asked == ASKED_SOME && entry && !is_told(x, entry))
 			continue;
-		if (entry && entry->revision != w->put[i].follows && !say(x, entry, skip, read) &&
+		if (entry && entry->revision != w->put[i].follows && !say(x, entry, skip) &&
 		    !x->starved)
 			shared_barred(&x->items, w->key[i] + skip);
 		if (!entry && w->put[i].follows)

@@ -134,9 +134,15 @@ void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < s->n && keeps; i++)
-		if (keeps(&s->at[i], arg))
-			s->at[kept++] = s->at[i];
+	for (size_t i = 0; i < s->n; i++) {
+		const struct shared_item *item = &s->at[i];
+
+		/* What was not taken yet is as if it had not been read. */
+		if (item->todo == SHARED_TAKE && item->revision && item->revision <= s->known)
+			s->known = item->revision - 1;
+		if (keeps && keeps(item, arg))
+			s->at[kept++] = *item;
+	}
 	s->n = kept;
 	s->next = 0;
 	s->whole = false;
@@ -174,7 +180,8 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 		return;
 	item->here_ns = until_ns;
 	item->here = *of;
-	item->begun = !s->whole;
+	item->begun = s->found != SHARED_MADE || (!s->whole && !s->known);
+	item->since = s->found == SHARED_FILED ? 0 : s->known;
 	item->over = false;
 	item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
 }
@@ -302,14 +309,17 @@ static bool was_lifted(const struct shared_item *item)
 }
 
 /*
- * Was it made or lifted here after what the store's word says has ended? What follows a lifting
- * concerns all that was here when the agent began.
+ * Was it made or lifted here after the store's word, by which it is not there? So it was where that
+ * word had been read. Else an end is before what was made since; but what follows a lifting
+ * concerns all that was here when the agent began, and a lifting all that is here.
  */
-static bool is_later(const struct shared_item *item, const struct shared_word *word)
+static bool is_later(const struct shared_item *item, const struct shared_word *word,
+		     uint64_t revision)
 {
-	bool since = word->left_ns == SHARED_OVER || (item->here_ns && !item->begun);
+	bool ended = word->left_ns || word->lies_ns;
+	bool since = item->here_ns && (revision <= item->since || (ended && !item->begun));
 
-	return item->todo == SHARED_TELL && since;
+	return item->todo == SHARED_TELL && (since || word->left_ns == SHARED_OVER);
 }
 
 /* There is a later word on the item. */
@@ -364,19 +374,8 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 	item->there_ns = runs ? end_of(word->left_ns, now_ns) : 0;
 	item->there = runs ? word->value : none;
 	item->lies_ns = lies_ns ? now_ns + lies_ns : 0;
-	if (runs || lifted || !is_later(item, word))
+	if (runs || !is_later(item, word, revision))
 		decide(item, now_ns);
-}
-
-bool shared_follows(struct shared *s, const char *key, uint64_t revision, uint64_t now_ns)
-{
-	struct shared_item *item = find(s, key);
-
-	if (!item || item->revision)
-		return false;
-	item->revision = revision;
-	item->lies_ns = now_ns + SHARED_LIFTED_S * SECOND_NS;
-	return true;
 }
 
 void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t until_ns)
@@ -403,6 +402,11 @@ void shared_absent(struct shared *s, const char *key, uint64_t now_ns)
 	said_by_others(item, 0);
 	item->there_ns = 0;
 	item->todo = item->here_ns > now_ns ? SHARED_TELL : SHARED_NOTHING;
+}
+
+void shared_asked(struct shared *s, uint64_t revision)
+{
+	s->known = revision;
 }
 
 void shared_list(struct shared *s)

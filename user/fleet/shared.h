@@ -16,10 +16,12 @@
  * again. A word that follows lies there for as long and says so, whoever writes it: who was away
  * has what was there before all of it. So a host that begins takes such a word though its own item
  * ends later. Its end is told, too, which is no lifting: who has the item by an earlier word, or
- * since its agent began, lifts it; what was made here since follows it, and is told. A write
- * without an answer is made again, following the same revision: one of the two is done. An item
- * that is gone here counts as lifted if it was missed in two looks at all: one look can miss what
- * is being moved.
+ * since its agent began, lifts it; what was made here since follows it, and is told. So does what
+ * was made here after a lifting that had been read, or would have been if reading took no time:
+ * that goes by the store's revision that was known at the look that found it first, through changes
+ * of the policy, too. A write without an answer is made again, following the same revision: one of
+ * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
+ * one look can miss what is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,
@@ -39,7 +41,7 @@
  *
  * Concurrency: one caller at a time.
  *
- * Memory: 320 bytes an item.
+ * Memory: 328 bytes an item.
  */
 #ifndef PACER_FLEET_SHARED_H
 #define PACER_FLEET_SHARED_H
@@ -97,6 +99,7 @@ struct shared_item {
 	uint64_t there_ns; /* its end by the store; 0: it is not there, or lifted */
 	uint64_t revision; /* of the store's word; 0: none is known */
 	uint64_t lies_ns;  /* until when that is to be heard, as far as is known; 0: its end */
+	uint64_t since;	   /* it was made here after all words up to that revision */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
@@ -104,10 +107,17 @@ struct shared_item {
 	bool doubt;	/* a write of it had no answer */
 	bool late;	/* it had to wait, and that was counted */
 	bool left;	/* there was no room for it here yet, and that was counted */
-	bool begun;	/* what is here was so when the agent began */
+	bool begun;	/* what is here was so when the agent, or its policy, began */
 	bool own;	/* the store's word is this host's */
 	bool lasts;	/* ... and may be there for long after its end */
 	bool over;	/* so its end is to be told */
+};
+
+/* Of what a look finds, and is not known yet. */
+enum shared_found {
+	SHARED_MADE,  /* it was made since the look before, if there was one */
+	SHARED_STAYS, /* or it was there before the policy */
+	SHARED_FILED  /* the policy brought it */
 };
 
 struct shared_counts {
@@ -119,9 +129,11 @@ struct shared {
 	size_t n, room;
 	uint32_t *place; /* by hash: 1 + the item's number */
 	size_t places;
-	size_t next;	    /* where the next batch begins to look */
-	bool whole;	    /* all that the store has was read; nothing is told before */
-	bool starved;	    /* there was no memory for the last item */
+	size_t next;		 /* where the next batch begins to look */
+	bool whole;		 /* all that the store has was read; nothing is told before */
+	enum shared_found found; /* what the look that goes on comes to; set by who looks */
+	uint64_t known; /* up to this revision of the store nothing is new; 0: nothing was read */
+	bool starved;	/* there was no memory for the last item */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
 	uint64_t lacking;   /* of what is looked at: how many cannot be told */
 	struct shared_counts count;
@@ -143,7 +155,8 @@ struct shared_batch {
 void shared_free(struct shared *s);
 /*
  * Another policy is in force: reads all anew. Forgets all items but those that `keeps` says (NULL:
- * none), and not the counts.
+ * none), and not the counts, nor up to where the store was known: what is made here from now on is
+ * later than that.
  */
 void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
 		  void *arg);
@@ -193,14 +206,10 @@ void shared_age(struct shared_word *word, uint64_t age_ns);
 void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t until_ns);
 /* Is the store's word of that revision known, or a later one? */
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
-/*
- * The store's word of that revision is that it was lifted. It had been read before the item was
- * made here anew, which had no word then: so what is to be told follows it. False: it is not so,
- * and shared_there is to be called.
- */
-bool shared_follows(struct shared *s, const char *key, uint64_t revision, uint64_t now_ns);
 /* It is not there. */
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
+/* The store has said what there was at that revision: all that is new of it is told from now on. */
+void shared_asked(struct shared *s, uint64_t revision);
 /* shared_there was called for all that there is, beginning with shared_list. */
 void shared_list(struct shared *s);
 void shared_listed(struct shared *s, uint64_t now_ns);

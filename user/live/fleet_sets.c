@@ -78,7 +78,7 @@ static void tell_plain(const struct telling *t, const struct set_list *list,
 		tell(t, &list->entry[i], NULL, PACER_NEVER, false);
 	for (size_t i = 0; i < hand->n; i++)
 		if (!set_list_find(list, &hand->entry[i].e))
-			tell(t, &hand->entry[i].e, NULL, hand->entry[i].until_ns, false);
+			tell(t, &hand->entry[i].e, NULL, hand->entry[i].until_ns, true);
 }
 
 /* What is beside the set counts before it. */

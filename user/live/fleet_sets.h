@@ -40,7 +40,7 @@ struct fleet_element {
 	const char *text;  /* "drop/192.0.2.0/24" */
 	const char *value; /* "": by hand and without one; NULL: the set has none */
 	uint64_t until_ns;
-	bool by_hand; /* of a set with values alone */
+	bool by_hand; /* it lies beside the set alone */
 };
 
 /*
