@@ -354,7 +354,11 @@ static void test_a_store_that_has_forgotten(void **unused)
 	assert_int_equal(s->n, 2);
 	s->count = (struct shared_counts){.told = 7, .taken = 5, .late = 3, .left_out = 2};
 	items.exchange.revision = 50;
+	items.sets.set[0].looks = 2;
+	items.looked[0] = true;
 	fleet_items_anew(&items);
+	assert_int_equal(items.sets.set[0].looks, 0); /* each element is told anew, */
+	assert_false(items.looked[0]);		      /* as of before */
 	assert_int_equal(s->n, 0);
 	assert_false(s->whole);
 	assert_int_equal(items.exchange.revision, 0);

@@ -103,6 +103,8 @@ void fleet_items_anew(struct fleet_items *items)
 	exchange_free(&items->exchange);
 	items->exchange.items.count = count;
 	memset(items->looked, 0, sizeof(items->looked));
+	for (size_t i = 0; i < items->sets.n; i++)
+		items->sets.set[i].looks = 0; /* else it is as it was, and that is not told */
 	exchange_begin(&items->exchange);
 }
 
