@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "live/attached.h"
 
 #define AGENTS_MAX 64
 
@@ -27,6 +28,28 @@
 static const char *script;
 static bool no_pipe;
 static int ready;
+/* The state of each interface, a letter each; '-': its pacer cannot be found. */
+static const char *states;
+static int held; /* pacers that were found, and not given back */
+
+int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
+int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error)
+{
+	char state = states[atoi(ifname + 1)];
+
+	if (state == '-')
+		return policy_fail(error, 0, "%s: it has no pacer", ifname);
+	*attached = (struct attached){.control_id = (uint32_t)state};
+	held++;
+	return 0;
+}
+
+void __wrap_attached_release(struct attached *attached);
+void __wrap_attached_release(struct attached *attached)
+{
+	(void)attached;
+	held--;
+}
 
 int __real_pipe2(int ends[2], int flags);
 int __wrap_pipe2(int ends[2], int flags);
@@ -80,11 +103,11 @@ pid_t __wrap_fork(void)
 	_exit(EXIT_DONE);
 }
 
-/* What `fleet` of so many ends with, and what it says. */
-static int fleet(const char *agents, const char *state, char said[2000])
+/* What `fleet` of so many interfaces ends with, and what it says. */
+static int fleet_of(int n_names, const char *agents, const char *state, char said[2000])
 {
-	static char *names[AGENTS_MAX + 1] = {"a0", "a1", "a2"};
-	struct options o = {.args = names, .n_args = (int)strlen(agents), .state = (char *)state};
+	static char *names[AGENTS_MAX + 1] = {"a0", "a1", "a2", "a3"};
+	struct options o = {.args = names, .n_args = n_names, .state = (char *)state};
 	FILE *f = tmpfile();
 	int before = dup(STDERR_FILENO), code;
 	size_t n;
@@ -101,9 +124,17 @@ static int fleet(const char *agents, const char *state, char said[2000])
 	n = fread(said, 1, 1999, f);
 	said[n] = 0;
 	fclose(f);
+	assert_int_equal(held, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
 	assert_int_equal(errno, ECHILD);
 	return code;
+}
+
+/* With a state each. */
+static int fleet(const char *agents, const char *state, char said[2000])
+{
+	states = "abc";
+	return fleet_of((int)strlen(agents), agents, state, said);
 }
 
 static void test_one_that_does_not_begin_ends_all(void **unused)
@@ -158,6 +189,36 @@ static void test_told_to_end(void **unused)
 	}
 }
 
+/* Of two agents of one state each would write its own share there. */
+static void test_one_agent_for_a_state(void **unused)
+{
+	static const struct {
+		const char *states, *agents, *said;
+	} rows[] = {
+	    {"aa", "k",
+	     "xdp-pacer: a1: has the pacer of a0: one agent is for both\n"
+	     "xdp-pacer: a0: its agent was ended by signal 9\n"},
+	    {"abab", ".k",
+	     "xdp-pacer: a2: has the pacer of a0: one agent is for both\n"
+	     "xdp-pacer: a3: has the pacer of a1: one agent is for both\n"
+	     "xdp-pacer: a1: its agent was ended by signal 9\n"},
+	    {"abb", "k.",
+	     "xdp-pacer: a2: has the pacer of a1: one agent is for both\n"
+	     "xdp-pacer: a0: its agent was ended by signal 9\n"},
+	    {"--", ".k", "xdp-pacer: a1: its agent was ended by signal 9\n"}, /* each says why */
+	};
+	char said[2000];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		states = rows[i].states;
+		assert_int_equal(fleet_of((int)strlen(states), rows[i].agents, "/", said),
+				 EXIT_FAILED);
+		assert_string_equal(said, rows[i].said);
+		assert_int_equal(*script, 0); /* no more were begun, and no less */
+	}
+}
+
 static void test_misused(void **unused)
 {
 	char said[2000], many[AGENTS_MAX + 2] = "";
@@ -178,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_one_that_does_not_begin_ends_all),
 	    cmocka_unit_test(test_told_to_end),
+	    cmocka_unit_test(test_one_agent_for_a_state),
 	    cmocka_unit_test(test_misused),
 	};
 

@@ -36,6 +36,7 @@
 #include "live/fleet_shares.h"
 #include "live/host.h"
 #include "live/reading.h"
+#include "live/sole_agent.h"
 #include "plan/shares.h"
 
 #define SECOND_NS  1000000000ull
@@ -58,6 +59,7 @@ struct agent {
 	struct fleet_items items;
 	const struct store_kind *kind;
 	struct fleet_number number;
+	int sole_fd;			/* one agent has the state; -1: another has it, or nobody */
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
 	bool moved;			/* its policy is of this fleet no more: it leaves */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
@@ -660,6 +662,9 @@ static int begin(struct agent *g, const struct options *o)
 		return gave_up("fleet",
 			       "the kernel does not say which boot this is: see that /proc "
 			       "is mounted");
+	g->sole_fd = sole_agent(&g->a, &error);
+	if (g->sole_fd < 0)
+		return complain(NULL, &error);
 	snprintf(g->talk.token.boot, sizeof(g->talk.token.boot), "%s", clocks.boot_id);
 	g->talk.token.datapath = g->a.control_id;
 	g->member.id = g->talk.token.id;
@@ -671,7 +676,7 @@ static int begin(struct agent *g, const struct options *o)
 
 static int run_one(struct options *o, int ready)
 {
-	static struct agent g;
+	static struct agent g = {.sole_fd = -1};
 	struct policy_error error = {0};
 	int code = until_ended(ENDS_OF_SERVICE);
 
@@ -692,29 +697,66 @@ static int run_one(struct options *o, int ready)
 	talk_free(&g.talk);
 	free(g.member.share);
 	fleet_items_free(&g.items);
+	if (g.sole_fd >= 0)
+		close(g.sole_fd);
 	fleet_number_free(&g.number);
 	attached_release(&g.a);
 	return code;
 }
 
-/* --- several interfaces: a process for each ----------------------------------------------------
+/* --- several interfaces: a process for each state ----------------------------------------------
  */
 
 #define AGENTS_MAX 64
 
 struct several {
-	char *const *ifname;
+	char *ifname[AGENTS_MAX]; /* of each agent: the first that has its state */
+	uint32_t control_id[AGENTS_MAX];
+	size_t n_states;
 	pid_t child[AGENTS_MAX];
-	size_t n;
+	size_t n; /* that were begun */
 	int ready[2];
 	int code; /* the worst of those that have ended */
 };
+
+/* 0: it cannot be found, as its agent will say. */
+static uint32_t state_of(const char *ifname)
+{
+	struct policy_error unsaid;
+	struct attached a;
+	uint32_t control_id;
+
+	if (attached_find(ifname, &a, &unsaid))
+		return 0;
+	control_id = a.control_id;
+	attached_release(&a);
+	return control_id;
+}
+
+/* What shares its state with one before has the agent of that. */
+static void find_states(struct several *s, const struct options *o)
+{
+	for (int i = 0; i < o->n_args; i++) {
+		uint32_t control_id = state_of(o->args[i]);
+		size_t k = 0;
+
+		while (k < s->n_states && (!control_id || s->control_id[k] != control_id))
+			k++;
+		if (k < s->n_states) {
+			complaint("%s: has the pacer of %s: one agent is for both", o->args[i],
+				  s->ifname[k]);
+			continue;
+		}
+		s->ifname[s->n_states] = o->args[i];
+		s->control_id[s->n_states++] = control_id;
+	}
+}
 
 static bool start_all(struct several *s, struct options *o)
 {
 	const pid_t parent = getpid();
 
-	for (int i = 0; i < o->n_args; i++) {
+	for (size_t i = 0; i < s->n_states; i++) {
 		pid_t child = fork();
 
 		if (!child) {
@@ -722,7 +764,7 @@ static bool start_all(struct several *s, struct options *o)
 			if (getppid() != parent)
 				exit(EXIT_FAILED); /* that ended before */
 			close(s->ready[0]);
-			o->args[0] = o->args[i];
+			o->args[0] = s->ifname[i];
 			o->n_args = 1;
 			exit(run_one(o, s->ready[1]));
 		}
@@ -780,7 +822,7 @@ static bool all_ready(const struct several *s, size_t *ready)
 static int run_several(struct options *o)
 {
 	const struct timespec look = {0, LOOK_MS * 1000000};
-	struct several s = {.ifname = o->args, .code = until_ended(ENDS_OF_SERVICE)};
+	struct several s = {.code = until_ended(ENDS_OF_SERVICE)};
 	bool told = false, ending = false;
 	size_t ready = 0;
 	sigset_t one_ended;
@@ -790,6 +832,7 @@ static int run_several(struct options *o)
 	sigemptyset(&one_ended);
 	sigaddset(&one_ended, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &one_ended, NULL);
+	find_states(&s, o);
 	if (pipe2(s.ready, O_CLOEXEC | O_NONBLOCK) || !start_all(&s, o)) {
 		int why = errno;
 
@@ -815,12 +858,26 @@ static int run_several(struct options *o)
 	return s.code;
 }
 
+/* NULL: none is. */
+static const char *named_twice(const struct options *o)
+{
+	for (int i = 1; i < o->n_args; i++)
+		for (int k = 0; k < i; k++)
+			if (!strcmp(o->args[i], o->args[k]))
+				return o->args[i];
+	return NULL;
+}
+
 static int run_fleet(struct options *o)
 {
 	struct stat folder;
+	const char *twice;
 
 	if (!o->n_args || o->n_args > AGENTS_MAX || several_all(o))
 		return misused("fleet", "it wants an interface, or several, up to %d", AGENTS_MAX);
+	twice = named_twice(o);
+	if (twice)
+		return misused("fleet", "%s is named twice", twice);
 	if (o->n_args == 1)
 		return run_one(o, -1);
 	if (o->state && (stat(o->state, &folder) || !S_ISDIR(folder.st_mode)))
