@@ -470,6 +470,15 @@ static void test_half_of_a_change(void **state)
 			if (model[is.at[i].prefix.addr[3]] < is.at[i].until_ns)
 				model[is.at[i].prefix.addr[3]] = is.at[i].until_ns;
 		assert_int_equal(decisions_either(&was, &is, &both), 0);
+		for (size_t i = 0; i < both.n; i++) {
+			const struct ban_piece *it = decisions_find(&is, &both.at[i].prefix);
+			size_t k = 0;
+
+			while (k < is.n &&
+			       memcmp(&is.at[k].prefix, &both.at[i].prefix, sizeof(struct prefix)))
+				k++;
+			assert_ptr_equal(it, k < is.n ? &is.at[k] : NULL);
+		}
 		assert_int_equal(decisions_change(&both, &none, 0, 0, &lift, &add), 0);
 		for (size_t i = 0; i < lift.n; i++) {
 			assert_int_equal(model[lift.at[i].prefix.addr[3]], lift.at[i].until_ns);

@@ -28,6 +28,7 @@
 static struct {
 	char key[64];
 	uint64_t until_ns;
+	bool rule, tool; /* it is one of a rule, or another tool's */
 } banned[BANNED_MAX];
 static size_t n_banned, room, table;
 static const char *wrong; /* no key with this in it can be banned */
@@ -120,10 +121,31 @@ int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish,
 		if (at == n_banned || banned[at].until_ns > wish[i].until_ns)
 			continue;
 		banned[at] = banned[--n_banned];
-		banned[n_banned].until_ns = 0;
+		memset(&banned[n_banned], 0, sizeof(banned[n_banned]));
 		done->done++;
 	}
 	return 0;
+}
+
+static unsigned int looks;
+
+size_t bans_each(const struct attached *a, const struct policy *policy,
+		 void (*each)(const struct ban *, void *), void *arg)
+{
+	struct ban ban = {.in_force = true};
+
+	(void)a;
+	assert_null(policy);
+	looks++;
+	for (size_t i = 0; i < n_banned; i++) {
+		snprintf(ban.key, sizeof(ban.key), "%s", banned[i].key);
+		ban.left_ns =
+		    banned[i].until_ns == PACER_NEVER ? PACER_NEVER : banned[i].until_ns - now_ns;
+		snprintf(ban.rule, sizeof(ban.rule), "%s", banned[i].rule ? "?" : "");
+		ban.tool = banned[i].tool;
+		each(&ban, arg);
+	}
+	return n_banned;
 }
 
 /* --- what is decided ------------------------------------------------------------------------- */
@@ -393,6 +415,164 @@ static void test_states_one_after_the_other(void **unused)
 	has(KEYS("192.0.2.3"), 1100 * S);
 }
 
+/* By a fleet's agent that begins later, or with a state that was saved before: until then. */
+static void comes_back(const char *key, uint64_t until_ns)
+{
+	size_t at = find(key);
+
+	assert_true(n_banned < BANNED_MAX);
+	n_banned += at == n_banned;
+	snprintf(banned[at].key, sizeof(banned[at].key), "%s", key);
+	if (banned[at].until_ns < until_ns)
+		banned[at].until_ns = until_ns;
+}
+
+static void another_state_of(const char *const *before, const char *const *keys)
+{
+	assert_int_equal(bring(before, 100), 0);
+	pacer.control_id++;
+	n_banned = 0;
+	memset(banned, 0, sizeof(banned));
+	assert_int_equal(bring(keys, 100), 0);
+	*said = 0;
+}
+
+/* What is decided no more is lifted whenever it comes back, until its end. */
+static void test_it_comes_back(void **unused)
+{
+	(void)unused;
+	another_state_of(KEYS("192.0.2.1", "192.0.2.2", "2001:db8::1"), KEYS("192.0.2.2"));
+	for (int times = 0; times < 3; times++) {
+		now_ns += 30 * S;
+		comes_back("192.0.2.1", 1102 * S); /* the store had it under way */
+		comes_back("2001:db8::1", 1096 * S);
+		assert_int_equal(bring(KEYS("192.0.2.2"), 100 - 30 * (times + 1ull)), 0);
+		has(KEYS("192.0.2.2"), 1100 * S);
+		says("eth0: 0 banned, 2 lifted;");
+		assert_int_equal(bring(KEYS("192.0.2.2"), 100 - 30 * (times + 1ull)), 0);
+		says("");
+		pacer.control_id++; /* with all that it has */
+		assert_int_equal(bring(KEYS("192.0.2.2"), 100 - 30 * (times + 1ull)), 0);
+		*said = 0;
+	}
+	now_ns += 10 * S;
+	looks = 0;
+	assert_int_equal(bring(NO_KEYS, 0), 0);
+	assert_int_equal(place.lifted.n, 0); /* they have ended */
+	assert_int_equal(bring(NO_KEYS, 0), 0);
+	assert_int_equal(looks, 0);
+}
+
+/* So is what ends sooner now, and that is banned again until then. */
+static void test_it_comes_back_for_longer(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 50), 0);
+	*said = 0;
+	for (int times = 0; times < 2; times++) {
+		comes_back("192.0.2.1", 1100 * S);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 50), 0);
+		has(KEYS("192.0.2.1", "192.0.2.2"), 1050 * S);
+		says("eth0: 1 banned, 1 lifted;");
+	}
+	assert_int_equal(bring(KEYS("192.0.2.2"), 50), 0);
+	has(KEYS("192.0.2.2"), 1050 * S);
+	comes_back("192.0.2.1", 1100 * S); /* the later end is what is remembered */
+	assert_int_equal(bring(KEYS("192.0.2.2"), 50), 0);
+	has(KEYS("192.0.2.2"), 1050 * S);
+}
+
+/* What somebody else bans since ends at another time, or is none of a source. */
+static void test_banned_by_another_since(void **unused)
+{
+	static const uint64_t ends[] = {1094 * S,    1106 * S, 5000 * S,
+					PACER_NEVER, 1100 * S, 1100 * S};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		setup(unused);
+		another_state_of(KEYS("192.0.2.1"), NO_KEYS);
+		comes_back("192.0.2.1", ends[i]);
+		banned[0].rule = i == 4;
+		banned[0].tool = i == 5;
+		assert_int_equal(bring(NO_KEYS, 0), 0);
+		has(KEYS("192.0.2.1"), ends[i]);
+		says("");
+		place_free(&place);
+	}
+}
+
+/* Nor is what is decided told again then. */
+static void test_banned_for_longer_since(void **unused)
+{
+	(void)unused;
+	assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+	assert_int_equal(bring(KEYS("192.0.2.1"), 50), 0);
+	ban_by_hand("192.0.2.1", 9000 * S);
+	*said = 0;
+	assert_int_equal(bring(KEYS("192.0.2.1"), 50), 0);
+	has(KEYS("192.0.2.1"), 9000 * S);
+	says("");
+}
+
+/* What is decided anew is not taken for what was lifted. */
+static void test_decided_again(void **unused)
+{
+	(void)unused;
+	another_state_of(KEYS("192.0.2.1", "192.0.2.2"), NO_KEYS);
+	assert_int_equal(bring(KEYS("192.0.2.1"), 100), 0);
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 103), 0);
+	*said = 0;
+	assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 103), 0);
+	says("");
+	assert_int_equal(n_banned, 2);
+}
+
+/* Whatever fails meanwhile. */
+static void test_it_comes_back_and_fails(void **unused)
+{
+	bool *const each[] = {&add_fails, &lift_fails, &shadow_fails};
+
+	for (size_t i = 0; i < 3; i++) {
+		setup(unused);
+		assert_int_equal(bring(KEYS("192.0.2.1", "192.0.2.2"), 100), 0);
+		assert_int_equal(bring(KEYS("192.0.2.1"), 50), 0);
+		comes_back("192.0.2.1", 1100 * S);
+		comes_back("192.0.2.2", 1100 * S);
+		*each[i] = true;
+		assert_int_equal(bring(KEYS("192.0.2.1"), 50), -1);
+		*each[i] = false;
+		assert_int_equal(bring(KEYS("192.0.2.1"), 50), 0);
+		has(KEYS("192.0.2.1"), 1050 * S);
+		comes_back("192.0.2.2", 1100 * S);
+		assert_int_equal(bring(KEYS("192.0.2.1"), 50), 0);
+		has(KEYS("192.0.2.1"), 1050 * S);
+		place_free(&place);
+	}
+}
+
+static void test_it_comes_back_without_memory(void **unused)
+{
+	int result = -1;
+
+	for (uint32_t at = 1; result; at++) {
+		setup(unused);
+		another_state_of(KEYS("192.0.2.1", "192.0.2.2"), KEYS("192.0.2.2"));
+		comes_back("192.0.2.1", 1100 * S);
+		starved_from(at, false);
+		result = bring(KEYS("192.0.2.2"), 100);
+		starved_from(0, false);
+		assert_int_equal(bring(KEYS("192.0.2.2"), 100), 0);
+		has(KEYS("192.0.2.2"), 1100 * S);
+		comes_back("192.0.2.1", 1100 * S);
+		assert_int_equal(bring(KEYS("192.0.2.2"), 100), 0);
+		has(KEYS("192.0.2.2"), 1100 * S);
+		place_free(&place);
+		assert_true(at < 100);
+	}
+}
+
 /*
  * A trial's table has no room for what the one before has, which comes back: what is decided no
  * more meanwhile is lifted there, too.
@@ -631,6 +811,13 @@ int main(void)
 	    CASE(test_fails),
 	    CASE(test_lifted_by_hand_stays_lifted),
 	    CASE(test_without_memory),
+	    CASE(test_it_comes_back),
+	    CASE(test_it_comes_back_for_longer),
+	    CASE(test_banned_by_another_since),
+	    CASE(test_banned_for_longer_since),
+	    CASE(test_decided_again),
+	    CASE(test_it_comes_back_and_fails),
+	    CASE(test_it_comes_back_without_memory),
 	    CASE(test_left_out_of_a_trial),
 	    CASE(test_left_out_and_sooner),
 	};

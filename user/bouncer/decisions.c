@@ -421,6 +421,24 @@ static int join(const struct ban_pieces *a, const struct ban_pieces *b, bool alo
 	return 0;
 }
 
+const struct ban_piece *decisions_find(const struct ban_pieces *pieces, const struct prefix *prefix)
+{
+	size_t low = 0, high = pieces->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = compare_prefix(prefix, &pieces->at[middle].prefix);
+
+		if (!order)
+			return &pieces->at[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
 int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
 		     struct ban_pieces *both)
 {

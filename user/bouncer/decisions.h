@@ -79,6 +79,10 @@ void decisions_settle(const struct ban_pieces *was, struct ban_pieces *is, uint6
 int decisions_change(const struct ban_pieces *was, const struct ban_pieces *is, uint64_t now_ns,
 		     uint64_t slack_ns, struct ban_pieces *lift, struct ban_pieces *add);
 
+/* The piece of that prefix; NULL: there is none. */
+const struct ban_piece *decisions_find(const struct ban_pieces *pieces,
+				       const struct prefix *prefix);
+
 /* What is in one of them or both, with the later end. 0, or -1: no memory. */
 int decisions_either(const struct ban_pieces *a, const struct ban_pieces *b,
 		     struct ban_pieces *both);

@@ -226,19 +226,123 @@ static int tell_changes(struct attached *a, struct place *place, const struct ba
 	return 0;
 }
 
+/* --- what comes back ------------------------------------------------------------------------ */
+
+struct look {
+	const struct ban_pieces *sought;
+	bool *seen; /* of each */
+	uint64_t now_ns;
+};
+
+/* What ends at another time was banned by somebody else since. */
+static void look_at(const struct ban *ban, void *arg)
+{
+	const struct look *look = arg;
+	const struct ban_piece *piece;
+	struct prefix prefix;
+	uint64_t end_ns;
+
+	if (*ban->rule || ban->tool || ban->left_ns == PACER_NEVER ||
+	    units_prefix(ban->key, &prefix))
+		return;
+	piece = decisions_find(look->sought, &prefix);
+	end_ns = look->now_ns + ban->left_ns;
+	if (piece && piece->until_ns <= end_ns + SLACK_NS && end_ns <= piece->until_ns + SLACK_NS)
+		look->seen[piece - look->sought->at] = true;
+}
+
+/* Leaves of `sought` what the pacer has. 0, or -1: no memory. */
+static int leave_seen(const struct attached *a, struct ban_pieces *sought, uint64_t now_ns)
+{
+	struct look look = {sought, calloc(sought->n + 1, sizeof(*look.seen)), now_ns};
+	size_t n = 0;
+
+	if (!look.seen)
+		return -1;
+	if (sought->n)
+		bans_each(a, NULL, look_at, &look);
+	for (size_t i = 0; i < sought->n; i++)
+		if (look.seen[i])
+			sought->at[n++] = sought->at[i];
+	sought->n = n;
+	free(look.seen);
+	return 0;
+}
+
+/* The pacer has these: what is decided of them is to be told again, once they are lifted. */
+static int put_back(struct place *place, const struct ban_pieces *returned)
+{
+	struct ban_pieces may;
+	size_t n = 0;
+
+	if (decisions_either(&place->may, returned, &may))
+		return -1;
+	free_pieces(&place->may);
+	place->may = may;
+	for (size_t i = 0; i < place->has.n; i++)
+		if (!decisions_find(returned, &place->has.at[i].prefix))
+			place->has.at[n++] = place->has.at[i];
+	place->has.n = n;
+	return 0;
+}
+
+/* Looks for what was lifted, and is not decided for as long. 0, or -1: no memory. */
+static int find_returned(const struct attached *a, struct place *place, const struct ban_pieces *is,
+			 uint64_t now_ns)
+{
+	struct ban_pieces returned, unused;
+	int result;
+
+	if (!place->lifted.n)
+		return 0;
+	if (decisions_change(&place->lifted, is, now_ns, SLACK_NS, &returned, &unused))
+		return -1;
+	result = leave_seen(a, &returned, now_ns);
+	if (!result && returned.n)
+		result = put_back(place, &returned);
+	free_pieces(&returned);
+	free_pieces(&unused);
+	return result;
+}
+
+/* What is lifted now, and what was and has not ended. 0, or -1: no memory. */
+static int remember(struct place *place, const struct ban_pieces *lifts, uint64_t now_ns)
+{
+	const struct ban_pieces none = {0};
+	struct ban_pieces left, unused, all;
+	int result;
+
+	if (!place->lifted.n && !lifts->n)
+		return 0;
+	if (decisions_change(&place->lifted, &none, now_ns, SLACK_NS, &left, &unused))
+		return -1;
+	result = decisions_either(&left, lifts, &all);
+	free_pieces(&left);
+	free_pieces(&unused);
+	if (result)
+		return -1;
+	free_pieces(&place->lifted);
+	place->lifted = all;
+	return 0;
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
 /*
  * Another state was told nothing, but may have come from the one before (a shadow that is promoted,
  * a state that is restored): what that had, this may have. -1: no memory, and all is as before.
  */
 static int begin_anew(struct place *place, uint32_t control_id)
 {
-	struct ban_pieces may;
+	struct ban_pieces may, lifted = place->lifted;
 
 	if (decisions_either(&place->has, &place->may, &may))
 		return -1;
+	place->lifted = (struct ban_pieces){0};
 	place_free(place);
 	place->control_id = control_id;
 	place->may = may;
+	place->lifted = lifted;
 	return 0;
 }
 
@@ -258,11 +362,12 @@ int place_bring(struct attached *a, struct place *place, struct ban_pieces *is,
 	place->room = room;
 	place->begun = bans_begun(a);
 	decisions_settle(&place->has, is, SLACK_NS);
-	if (decisions_change(&place->has, is, now_ns, SLACK_NS, &lifts, &add)) {
+	if (find_returned(a, place, is, now_ns) ||
+	    decisions_change(&place->has, is, now_ns, SLACK_NS, &lifts, &add)) {
 		free_pieces(is);
 		return policy_fail(error, 0, "%s: no memory", a->ifname);
 	}
-	if (add_lifts(place, is, now_ns, &lifts))
+	if (add_lifts(place, is, now_ns, &lifts) || remember(place, &lifts, now_ns))
 		result = policy_fail(error, 0, "%s: no memory", a->ifname);
 	else
 		result =
@@ -295,5 +400,6 @@ void place_free(struct place *place)
 {
 	free_pieces(&place->has);
 	free_pieces(&place->may);
+	free_pieces(&place->lifted);
 	*place = (struct place){0};
 }
