@@ -27,11 +27,30 @@ static struct pacer_throttle_lease lease[PACER_THROTTLES];
 static __u64 secret[2 * PACER_SECRETS];
 static struct policy *policy;
 static struct pacer_policy bin;
+static struct pacer_set set[PACER_SETS_MAX]; /* which has 192.0.2.0/24; nobody else a value */
 static struct pacer_state state = {.table = {lines, LINES},
 				   .policy = &bin,
 				   .secret = secret,
 				   .throttle = throttle,
-				   .lease = lease};
+				   .lease = lease,
+				   .set = set};
+
+static void fill_set(void)
+{
+	static struct set_names names;
+	static struct set_lines built;
+	struct set_about about = {"asn", &names, 0};
+	struct set_list list = {.about = &about};
+	struct prefix prefix;
+	struct set_entry e;
+
+	HOLDS(!units_prefix("192.0.2.0/24", &prefix));
+	e = set_entry_of(&prefix, 1, 0);
+	HOLDS(set_names_add(&names, (struct set_word){"XY", 2}) == 1 && !set_list_add(&list, &e));
+	HOLDS(!set_build(&list, 1, &built) && !set_words_put(&built, &about));
+	set[0] = set_lines_set(&built);
+	set_list_free(&list);
+}
 
 static void begin(void)
 {
@@ -42,6 +61,7 @@ static void begin(void)
 	policy = policy_parse(POLICY, strlen(POLICY), &error);
 	HOLDS(policy && !compile_policy(policy, NULL, &host, &bin, &plan, &error));
 	HOLDS(plan.lines <= LINES);
+	fill_set();
 	for (size_t i = 0; i < 2 * PACER_SECRETS; i++)
 		secret[i] = (i + 1) * 0x9e3779b97f4a7c15ull;
 }

@@ -543,8 +543,9 @@ by_value_as_key()
 	refused 2 "no value '  ': it has 1 to 63 bytes" pacer sets s0 add geo 10.77.0.18 '  '
 	pacer sets s0 add geo 10.77.0.19 'O2 (UK) Ltd' >/dev/null
 	pacer ban s0 add "value(geo, O2 (UK) Ltd)" --rule land >/dev/null
-	pacer why s0 "value(geo, O2 (UK) Ltd)" >"$work/why"
-	grep -q "value(geo, O2 (UK) Ltd).*ban" "$work/why" || fail "of a name with brackets: $(cat "$work/why")" || return
+	pacer why s0 "value(geo, O2 (UK) Ltd)" --json >"$work/why"
+	equal "$(jq -c '[.rules[].limits[] | [.key, .reason]]' "$work/why")" '[["value(geo, O2 (UK) Ltd)","ban"]]' \
+		"why of a name with brackets" || return
 	arrive "0" n=9,from=10.77.0.19
 	policy bare <<-END
 	sets: [{name: geo, file: $work/geo.csv}]

@@ -126,16 +126,25 @@ begins_with_a_copy()
 	changes "21 0 0"
 }
 
+# a_program_more PID: it has loaded one beside the pacer's.
+a_program_more()
+{
+	(($(readlink /proc/"$1"/fd/* 2>/dev/null | grep -c bpf-prog) > 1))
+}
+
 # The same of what passes while it is verified, for seconds: the copy is taken again when that is done.
 begins_with_what_passes_meanwhile()
 {
-	local begun
+	local begun pid
 
 	three
 	load ten
 	begin ten &
 	begun=$!
-	sleep 0.3
+	until pid=$(pgrep -nf "shadow s0 -c $work/ten.yaml") && a_program_more "$pid"; do
+		kill -0 "$begun" 2>/dev/null || break
+		sleep 0.02
+	done
 	arrive "10" n=15
 	wait "$begun" || fail "it was not begun" || return
 	pacer shadow s0 --promote >/dev/null

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A set that is changed while a packet asks for it. Whichever look-up is the first to see the
- * change, the packet has what it had before or what it has after: the kernel waits for packets from
- * one place to the next, so that one packet sees one change.
+ * change, the packet has what it had before or what it has after, where the change is of one place:
+ * a set that is replaced, or what was added to it by hand. A change of both is two.
  */
 #include "oracle.h"
 

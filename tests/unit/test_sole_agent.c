@@ -22,7 +22,7 @@ static char file[] = "/tmp/pacer-sole-XXXXXX";
 static bool gone, no_locks;
 
 /* The file, locked as who changes something locks it. */
-int copies_lock_of(const struct attached *a, struct policy_error *error)
+int copies_lock_of(struct attached *a, struct policy_error *error)
 {
 	int fd;
 

@@ -251,13 +251,14 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 {
 	struct pacer_walk walk = *w;
 	uint64_t when_ns;
+	bool unknown; /* the value that it counts by */
 
 	begin(w, why);
 	when_ns = why->source_ns;
 	walk.rule = pacer_walk_rule(&walk, PACER_POLICY_OF(&walk));
 	if (walk.rule == PACER_RULE_ALLOWED)
 		why->source_ns = 0;
-	pacer_walk_values(&walk, walk.rule);
+	unknown = pacer_walk_values(&walk, walk.rule);
 	why->rule = walk.rule < PACER_RULES_MAX ? walk.rule : PACER_RULES_MAX;
 	if (walk.rule >= PACER_RULES_MAX) {
 		why->reason = pacer_outcome_reason(pacer_walk_no_rule(&walk));
@@ -265,6 +266,9 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 			when_ns = PACER_NEVER;
 	} else if (PACER_RULE_OF(&walk)->says) {
 		why->reason = pacer_outcome_reason(pacer_rule_reason(PACER_RULE_OF(&walk)));
+		when_ns = PACER_NEVER;
+	} else if (unknown) {
+		why->reason = PACER_DENY_NO_STATE;
 		when_ns = PACER_NEVER;
 	} else {
 		why->n = PACER_RULE_OF(&walk)->n_limiters;

@@ -104,7 +104,8 @@ static int take(struct beginning *of, struct policy_error *error)
 
 /*
  * From here on the first program goes over to the shadow, and the pin keeps it. Both programs are
- * verified, which takes seconds: what passed meanwhile is in the state that is taken once more.
+ * verified, which takes seconds: what passed meanwhile is in the state that is taken once more. Not
+ * under libxdp's dispatcher: there two programs judge by it now, until the one before is off.
  */
 static int join(struct object *first, const char *ifname, int ifindex, void *arg,
 		struct policy_error *error)
@@ -113,7 +114,8 @@ static int join(struct object *first, const char *ifname, int ifindex, void *arg
 	int next_fd = object_map_fd(first, "pacer_next"), prog_fd = object_program_fd(of->shadow);
 	uint32_t at = 0;
 
-	if (take(of, error) || restore_again(&of->s, &of->bin, &of->found, error))
+	if (!of->a->dispatcher &&
+	    (take(of, error) || restore_again(&of->s, &of->bin, &of->found, error)))
 		return -1;
 	of->found.shadowed->since_ns = host_now_ns();
 	if (bpf_map_update_elem(next_fd, &at, &prog_fd, BPF_ANY))
@@ -267,11 +269,18 @@ static int end_locked(struct attached *a,
 		      int (*end)(struct attached *, struct attached *now, struct policy_error *),
 		      struct attached *now, struct policy_error *error)
 {
+	uint32_t shadow_id = a->shadow_id;
 	int fd = copies_lock_of(a, error), result;
 
 	if (fd < 0)
 		return -1;
-	result = end(a, now, error);
+	if (a->shadow_id != shadow_id)
+		result = policy_fail(error, 0,
+				     "%s: its shadow began or ended meanwhile: look at `xdp-pacer "
+				     "status %s`, and try again",
+				     a->ifname, a->ifname);
+	else
+		result = end(a, now, error);
 	close(fd);
 	return result;
 }

@@ -9,7 +9,7 @@
 
 #include "live/copies.h"
 
-int sole_agent(const struct attached *a, struct policy_error *error)
+int sole_agent(struct attached *a, struct policy_error *error)
 {
 	struct flock byte = {
 	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = a->control_id, .l_len = 1};

@@ -17,6 +17,6 @@
 #include "live/attached.h"
 
 /* The lock, to be closed; -1: with *error filled. It waits for a change that is being made. */
-int sole_agent(const struct attached *a, struct policy_error *error);
+int sole_agent(struct attached *a, struct policy_error *error);
 
 #endif
