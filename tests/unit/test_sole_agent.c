@@ -66,12 +66,23 @@ static bool a_change_is_free(void)
 	return !result;
 }
 
+static bool lacks(uint32_t control_id)
+{
+	struct attached a = {.control_id = control_id};
+
+	return sole_agent_lacks(&a);
+}
+
 static void test_one_for_a_state(void **unused)
 {
-	int first = agent_of("e0", 7), other, next;
+	int first, other, next;
 
 	(void)unused;
+	assert_true(lacks(7));
+	first = agent_of("e0", 7);
 	assert_true(first >= 0);
+	assert_false(lacks(7));
+	assert_true(lacks(8));
 	assert_true(a_change_is_free());
 	assert_int_equal(agent_of("e1", 7), -1);
 	assert_string_equal(error.text, "e1: another agent runs for its state: one is enough for "
@@ -126,6 +137,7 @@ static void test_it_fails(void **unused)
 	gone = true;
 	assert_int_equal(agent_of("e0", 7), -1);
 	assert_string_equal(error.text, "e0: it is gone");
+	assert_false(lacks(7)); /* nobody knows */
 	gone = false;
 	no_locks = true;
 	assert_int_equal(agent_of("e0", 7), -1);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/comes_back.h"
 #include "cli/each_line.h"
 #include "cli/emit.h"
 #include "cli/output.h"
@@ -141,6 +142,8 @@ static int lift(struct attached *a, const struct options *o, const struct wishes
 	emit_begin(o->json);
 	emit_done(a, "lifted", "%zu ban%s lifted\n", done.done, done.left_out);
 	code = emit_end();
+	if (done.done)
+		say_comes_back(a, NULL);
 	return w && done.left_out ? not_banned(a, o, w, &done) : code;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/comes_back.h"
 #include "cli/each_line.h"
 #include "cli/emit.h"
 #include "cli/output.h"
@@ -180,8 +181,10 @@ static int del(struct attached *a, const struct options *o)
 		code = gave_up("sets", "no memory");
 	if (!code && sets_del(a, o->args[2], &w.del, &done, &shadow, &error))
 		code = complain(NULL, &error);
-	if (!code && done.done)
+	if (!code && done.done) {
 		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow);
+		say_comes_back(a, o->args[2]);
+	}
 	if (!code && done.left_out)
 		code = not_in(a, o, &w, &done);
 	free_wishes(&w);

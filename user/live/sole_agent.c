@@ -9,10 +9,27 @@
 
 #include "live/copies.h"
 
+static struct flock byte_of(const struct attached *a)
+{
+	return (struct flock){
+	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = a->control_id, .l_len = 1};
+}
+
+bool sole_agent_lacks(struct attached *a)
+{
+	struct flock byte = byte_of(a);
+	struct policy_error unused;
+	int fd = copies_lock_of(a, &unused);
+	bool lacks = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &byte) && byte.l_type == F_UNLCK;
+
+	if (fd >= 0)
+		close(fd);
+	return lacks;
+}
+
 int sole_agent(struct attached *a, struct policy_error *error)
 {
-	struct flock byte = {
-	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = a->control_id, .l_len = 1};
+	struct flock byte = byte_of(a);
 	int fd = copies_lock_of(a, error);
 	int why;
 

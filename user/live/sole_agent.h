@@ -18,5 +18,7 @@
 
 /* The lock, to be closed; -1: with *error filled. It waits for a change that is being made. */
 int sole_agent(struct attached *a, struct policy_error *error);
+/* None runs for its state now. False, too, where that cannot be seen. */
+bool sole_agent_lacks(struct attached *a);
 
 #endif
