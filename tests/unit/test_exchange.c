@@ -435,6 +435,40 @@ static void test_what_was_lifted_is_made_while_all_is_read(void **unused)
 	}
 }
 
+/* A page was read, and a policy comes before its words are heard: what it lifts is lifted here. */
+static void test_a_policy_before_what_was_read_is_heard(void **unused)
+{
+	for (int shared = 0; shared < 2; shared++) {
+		(void)end(unused);
+		(void)begin(unused);
+		if (shared) {
+			here(now + 100 * S);
+			assert_true(step());
+			other_says(0, 9);
+			x.stale = x.away = true;
+			ages = STORE_UNKNOWN;
+			(void)step();
+			ages = STORE_DONE;
+		} else {
+			other_says(0, 9);
+			exchange_free(&x);
+			exchange_begin(&x);
+			crowd = 300;
+			call_ns = S / 100;
+			here(now + 100 * S);
+			assert_true(step());
+			assert_true(x.stale);
+		}
+		exchange_begin(&x);
+		x.items.found = SHARED_STAYS;
+		here(now + 100 * S);
+		(void)read_all();
+		crowd = 0;
+		assert_int_equal(x.items.n, 1);
+		assert_int_equal(x.items.at[0].todo, SHARED_TAKE);
+	}
+}
+
 /* As long as a word is to be heard, so is what follows it. */
 static void test_lies_as_long_as_what_it_follows(void **unused)
 {
@@ -1047,6 +1081,7 @@ int main(void)
 	    CASE(test_one_that_is_not_as_ours),
 	    CASE(test_what_was_lifted_is_made_again),
 	    CASE(test_what_was_lifted_is_made_while_all_is_read),
+	    CASE(test_a_policy_before_what_was_read_is_heard),
 	    CASE(test_lies_as_long_as_what_it_follows),
 	    CASE(test_another_policy),
 	    CASE(test_another_policy_before_it_was_told),

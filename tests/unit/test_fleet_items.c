@@ -404,6 +404,36 @@ static void test_what_a_policy_finds(void **unused)
 	}
 }
 
+/* Of what it shares as well, words were read and passed over: none of them counts as read. */
+static void test_a_policy_that_shares_more(void **unused)
+{
+	static const struct {
+		struct fleet_bans bans;
+		const char *set;
+		bool more;
+	} rows[] = {
+	    {{.n = 1, .rule = {7}}, "drop", false},
+	    {{.n = 0}, "drop", false},
+	    {{.n = 1, .rule = {8}}, "drop", true},
+	    {{.n = 1, .rule = {7}, .sources = true}, "drop", true},
+	    {{.n = 1, .rule = {7}}, "good", true},
+	};
+	struct shared *s = &items.exchange.items;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		bans = rows[0].bans;
+		sets = (struct fleet_sets){.n = 1};
+		strcpy(sets.set[0].name, rows[0].set);
+		fleet_items_begin(&items, &pacer, NULL);
+		s->known = 50;
+		bans = rows[i].bans;
+		strcpy(sets.set[0].name, rows[i].set);
+		fleet_items_begin(&items, &pacer, NULL);
+		assert_int_equal(s->known, rows[i].more ? 0 : 50);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -419,6 +449,7 @@ int main(void)
 	    CASE(test_bans_of_another_table),
 	    CASE(test_a_store_that_has_forgotten),
 	    CASE(test_what_a_policy_finds),
+	    CASE(test_a_policy_that_shares_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

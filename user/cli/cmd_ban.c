@@ -143,7 +143,7 @@ static int lift(struct attached *a, const struct options *o, const struct wishes
 	emit_done(a, "lifted", "%zu ban%s lifted\n", done.done, done.left_out);
 	code = emit_end();
 	if (done.done)
-		say_comes_back(a, NULL);
+		say_bans_come_back(a, o->rule);
 	return w && done.left_out ? not_banned(a, o, w, &done) : code;
 }
 

@@ -652,19 +652,17 @@ static int begin(struct agent *g, const struct options *o)
 	struct clocks clocks = clocks_read();
 	int code;
 
-	if (follow(g, &error))
-		return complain(NULL, &error);
 	code = fleet_number(o->state, g->ifname, &g->number);
 	if (code)
 		return code;
+	g->sole_fd = sole_agent(&g->a, &error);
+	if (g->sole_fd < 0 || follow(g, &error)) /* which writes where another agent would */
+		return complain(NULL, &error);
 	g->talk.token.id = g->number.id;
 	if (!clocks.boot_id[0])
 		return gave_up("fleet",
 			       "the kernel does not say which boot this is: see that /proc "
 			       "is mounted");
-	g->sole_fd = sole_agent(&g->a, &error);
-	if (g->sole_fd < 0)
-		return complain(NULL, &error);
 	snprintf(g->talk.token.boot, sizeof(g->talk.token.boot), "%s", clocks.boot_id);
 	g->talk.token.datapath = g->a.control_id;
 	g->member.id = g->talk.token.id;

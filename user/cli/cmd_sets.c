@@ -183,7 +183,7 @@ static int del(struct attached *a, const struct options *o)
 		code = complain(NULL, &error);
 	if (!code && done.done) {
 		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow);
-		say_comes_back(a, o->args[2]);
+		say_set_comes_back(a, o->args[2]);
 	}
 	if (!code && done.left_out)
 		code = not_in(a, o, &w, &done);

@@ -11,9 +11,10 @@
 #include "live/attached.h"
 
 /*
- * A line on stderr, where the policy in force shares it and no agent runs for the state. set: the
- * set that an element was taken out of; NULL: bans were lifted.
+ * A line on stderr, where the policy in force shares it and no agent runs for the state: of bans
+ * that were lifted, by that rule or, NULL, by any; of elements that were taken out of that set.
  */
-void say_comes_back(struct attached *a, const char *set);
+void say_bans_come_back(struct attached *a, const char *rule);
+void say_set_comes_back(struct attached *a, const char *set);
 
 #endif

@@ -71,15 +71,48 @@ static bool nothing_stays(const char *key)
 	return false;
 }
 
+static bool has_rule(const struct fleet_bans *bans, uint32_t rule)
+{
+	for (size_t i = 0; i < bans->n; i++)
+		if (bans->rule[i] == rule)
+			return true;
+	return false;
+}
+
+static bool has_set(const struct fleet_sets *sets, const char *name)
+{
+	for (size_t i = 0; i < sets->n; i++)
+		if (!strcmp(sets->set[i].name, name))
+			return true;
+	return false;
+}
+
+/* Words of it were read, and passed over as others'. */
+static bool shares_more(const struct fleet_items *items, const struct fleet_bans *bans,
+			const struct fleet_sets *sets)
+{
+	bool more = bans->sources && !items->bans.sources;
+
+	for (size_t i = 0; i < bans->n; i++)
+		more |= !has_rule(&items->bans, bans->rule[i]);
+	for (size_t i = 0; i < sets->n; i++)
+		more |= !has_set(&items->sets, sets->set[i].name);
+	return more;
+}
+
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
 {
+	const struct fleet_bans bans = fleet_bans_of(policy);
+	const struct fleet_sets sets = fleet_sets_of(policy);
 	const struct pacer_bans *table = &a->copy[copies_in_force(a)].policy.bans;
 	bool moved = items->table.base != table->base || items->table.sets != table->sets ||
 		     items->table.begun != table->begun;
 
+	if (shares_more(items, &bans, &sets))
+		shared_asked(&items->exchange.items, 0);
 	items->table = *table;
-	items->bans = fleet_bans_of(policy);
-	items->sets = fleet_sets_of(policy);
+	items->bans = bans;
+	items->sets = sets;
 	items->any = items->bans.n || items->bans.sources || items->sets.n;
 	items->exchange.now_ns = host_now_ns;
 	items->exchange.is_ours = is_ours;

@@ -42,8 +42,11 @@ static bool keeps(const struct shared_item *item, void *arg)
 	       x->is_ours(item->key, NULL, x->arg) == EXCHANGE_OURS;
 }
 
+/* What a page says, and was not heard, counts as not read. */
 void exchange_begin(struct exchange *x)
 {
+	if (x->at && x->items.known > x->revision)
+		shared_asked(&x->items, x->revision);
 	shared_begin(&x->items, keeps, x);
 	x->revision = x->read_ns = 0;
 	x->odd[0] = 0;
