@@ -44,6 +44,7 @@ const char *set_word_set(uint32_t word);
  * The word of such a text, from "value(" to a ")" behind its first *n characters, *n then. A value
  * may have a ")" in it, so who knows what follows begins with *n = 0, and asks again with what *n
  * was until it fits. 0, and *n 0: there is no (other) one. A set's name without a value is none.
+ * Of two values in one key, a name with ")>value(" in it may be read as the other's.
  */
 uint32_t set_word_read(const char *text, size_t *n);
 
