@@ -358,11 +358,11 @@ PACER_INLINE __u32 pacer_set_word(PACER_SET *set, __u32 value)
 /* Of what was added by hand: there is an element; its value is word << 16 | number, 0: it has none.
  */
 #define PACER_SET_GIVEN	     (1ull << 48)
-#define PACER_SET_UNREADABLE (~0ull)
+#define PACER_SET_UNREADABLE (~0ull) /* as PACER_SET_BROKEN: on this, too, its reader denies */
 
 /*
  * What an element that was added by hand gives at now_ns, by its number in the set: its own value
- * or, when its end has come, that of the next wider one. 0: all have ended.
+ * or, when its end has come, that of the next wider one. 0: all have ended. PACER_SET_UNREADABLE.
  */
 PACER_INLINE __u64 pacer_set_given(PACER_SET *hand, __u32 value, __u64 now_ns)
 {
