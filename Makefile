@@ -174,6 +174,7 @@ $(BUILD)/unit/test_tags: LINK := -Wl,--wrap=links_read,--wrap=link_has
 $(BUILD)/unit/test_serve: LINK := -Wl,--wrap=ends_wait
 $(BUILD)/unit/test_agents: LINK := -Wl,--wrap=fork,--wrap=pipe2,--wrap=kill,--wrap=attached_find,--wrap=attached_release
 $(BUILD)/unit/test_sole_agent: LINK := -Wl,--wrap=flock
+$(BUILD)/unit/test_file_lock: LINK := -Wl,--wrap=clock_gettime
 # The calls of failing.h.
 $(BUILD)/unit/test_keys: LINK := -Wl,--wrap=open,--wrap=mkostemp,--wrap=write,--wrap=fsync,--wrap=fdatasync,--wrap=link,--wrap=fcntl,--wrap=fstat,--wrap=mmap,--wrap=posix_fallocate
 $(BUILD)/unit/test_set_maps $(BUILD)/unit/test_set_starved: LINK := -Wl,--wrap=mmap,--wrap=mremap

@@ -373,6 +373,53 @@ looks_beside()
 	grep -q 10.79.0.0/30 "$work/out"
 }
 
+is_stopped()
+{
+	[ "$(ps -o state= -p "$1")" = T ]
+}
+
+is_over()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+# beside_lock COMMAND...: in the background, with $work/lock in the place of the lock, which holds up nobody else.
+beside_lock()
+{
+	# shellcheck disable=SC2016 # of the shell that it runs
+	background "$SERVER" unshare -m sh -c '
+		mount --bind "$1" /run/xdp-pacer.lock || exit 99
+		shift
+		exec "$@"' sh "$work/lock" "$BUILD/xdp-pacer" "$@" >"$work/out" 2>"$work/err"
+}
+
+# Who waits for long says for whom; once that is said, a signal ends a service, too.
+waits_for_who_is_stopped()
+{
+	local holder waiting
+
+	limit old 10
+	load old
+	: >"$work/lock"
+	# shellcheck disable=SC2016 # of the shell that it runs
+	background "$SERVER" flock "$work/lock" sh -c 'kill -STOP $PPID'
+	holder=$pid
+	waiting="xdp-pacer: /run/xdp-pacer.lock: waiting for process $holder (flock), which has it locked"
+	until_true 5 is_stopped "$holder" || return
+	beside_lock serve s0 -c "$work/old.yaml" --state "$work/old.state"
+	until_true 20 grep -Fqx -- "$waiting and is stopped: \`kill -CONT $holder\` lets it go on" "$work/err" ||
+		fail "$(cat "$work/err")" || return
+	kill -TERM "$pid"
+	until_true 20 is_over "$pid" || fail "a signal does not end it" || return
+	grep -q '/run/xdp-pacer.lock: ended while another process had it locked$' "$work/err" ||
+		fail "$(cat "$work/err")" || return
+	beside_lock set s0 udp.packets=20
+	until_true 20 grep -Fq -- "$waiting" "$work/err" || return
+	kill -CONT "$holder"
+	wait "$pid" || fail "set: $(cat "$work/err")" || return
+	pacer show s0 | grep -q 'packets: 20'
+}
+
 # The lock is no link, which would make a file wherever it leads.
 lock_is_a_link()
 {
@@ -429,4 +476,5 @@ check apply-taken-off taken_off
 check apply-replaced replaced
 check apply-looks-beside looks_beside
 check apply-lock-is-a-link lock_is_a_link
+check apply-waits-for-who-is-stopped waits_for_who_is_stopped
 finish

@@ -20,6 +20,7 @@
 #include "bouncer/place.h"
 #include "bouncer/say.h"
 #include "bouncer/settings.h"
+#include "config/file_lock.h"
 #include "fleet/json.h"
 #include "live/descriptors.h"
 #include "live/ends.h"
@@ -242,8 +243,14 @@ static int run(struct bouncer *b, bool once)
 	return code;
 }
 
+static void held(const char *line)
+{
+	bouncer_say("%s", line);
+}
+
 int main(int argc, char **argv)
 {
+	static const struct file_lock_listener listener = {ends_came, held};
 	static const struct option options[] = {
 	    {"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 't'},
 	    {"once", no_argument, NULL, 'o'},	      {"help", no_argument, NULL, 'h'},
@@ -256,6 +263,7 @@ int main(int argc, char **argv)
 	if (!descriptors_open_standard())
 		return EXIT_FAILED;
 	descriptors_raise();
+	file_lock_listen(&listener);
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	while ((option = getopt_long(argc, argv, "c:hV", options, NULL)) >= 0) {
 		switch (option) {

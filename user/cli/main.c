@@ -8,8 +8,10 @@
 
 #include "cli/cmd.h"
 #include "cli/several.h"
+#include "config/file_lock.h"
 #include "live/attached.h"
 #include "live/descriptors.h"
+#include "live/ends.h"
 #include "live/host.h"
 
 const struct verb *const verbs[] = {
@@ -170,11 +172,19 @@ static int begin(int argc, char **argv)
 	return run(argc - 1, argv + 1);
 }
 
+static void held(const char *line)
+{
+	complaint("%s", line);
+}
+
 int main(int argc, char **argv)
 {
+	static const struct file_lock_listener listener = {ends_came, held};
+
 	if (!descriptors_open_standard())
 		return EXIT_FAILED;
 	descriptors_raise();
+	file_lock_listen(&listener);
 	signal(SIGXFSZ, SIG_IGN); /* a file past the limit of its size is an error of the write */
 	/* Or no child could be waited for, if who begins this ignores it. */
 	signal(SIGCHLD, SIG_DFL);

@@ -12,6 +12,7 @@
 
 #include "keys/keys.h"
 #include "config/durable.h"
+#include "config/file_lock.h"
 #include "config/units.h"
 
 #define KEYS_MAGIC   "PACERKEY"
@@ -353,15 +354,20 @@ static enum keys_opened unable(struct policy_error *error, const char *path, con
 }
 
 /* The lock belongs to the open file, so a killed process releases it. */
-static int lock_file(const struct keys *keys, short type)
+static int lock_file(const struct keys *keys)
 {
-	struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+	return keys->path ? file_lock(keys->fd, LOCK_RECORDS, keys->path) : 0;
+}
+
+static int unlock_file(const struct keys *keys)
+{
+	struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
 	int result;
 
 	if (!keys->path)
 		return 0;
 	do
-		result = fcntl(keys->fd, F_OFD_SETLKW, &lock);
+		result = fcntl(keys->fd, F_OFD_SETLK, &all);
 	while (result && errno == EINTR);
 	return result;
 }
@@ -403,7 +409,7 @@ static enum keys_opened open_file(struct keys *keys, const struct keys_limits *l
 			policy_explain(error, 0, "it is no regular file: give another");
 			return KEYS_REFUSED;
 		}
-		if (lock_file(keys, F_WRLCK) || fstat(keys->fd, &at))
+		if (lock_file(keys) || fstat(keys->fd, &at))
 			return unable(error, keys->path, "cannot be locked");
 		keys->bytes = (size_t)at.st_size;
 		if (at.st_nlink)
@@ -524,7 +530,7 @@ static enum keys_opened open_state(struct keys *keys, const struct keys_limits *
 	if (opened != KEYS_OPEN)
 		return opened;
 	begin_epoch(keys);
-	if (lock_file(keys, F_UNLCK))
+	if (unlock_file(keys))
 		return unable(error, keys->path, "cannot be unlocked");
 	return KEYS_OPEN;
 }
@@ -680,12 +686,12 @@ enum keys_answer keys_next(struct keys *keys, struct keys_given *given, struct p
 	enum keys_answer answer;
 
 	*given = (struct keys_given){0};
-	if (lock_file(keys, F_WRLCK)) {
+	if (lock_file(keys)) {
 		fail_errno(error, keys->path, "cannot be locked");
 		return KEYS_FAILED;
 	}
 	answer = next_locked(keys, given, error);
-	lock_file(keys, F_UNLCK);
+	unlock_file(keys);
 	return answer;
 }
 
@@ -694,7 +700,7 @@ int keys_close(struct keys *keys, struct policy_error *error)
 	int result = 0;
 
 	if (keys->path && still_there(keys)) {
-		result = lock_file(keys, F_WRLCK) || fdatasync(keys->fd);
+		result = lock_file(keys) || fdatasync(keys->fd);
 		if (!result && keys->file->dirty) {
 			put_in_force(&keys->file->dirty, 0);
 			result = fdatasync(keys->fd);

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
+#include "config/file_lock.h"
 #include "live/attached.h"
 #include "live/host.h"
 #include "live/sets_maps.h"
@@ -21,13 +21,15 @@ static int open_lock(int flags)
 }
 
 /* fd -1: errno says why. */
-static int take_lock(int fd, int how, struct policy_error *error)
+static int take_lock(int fd, enum file_lock_kind kind, struct policy_error *error)
 {
 	if (fd < 0 && errno == ELOOP)
 		return policy_fail(
 		    error, 0, LOCK_FILE " is a symbolic link, and has to be a file: remove it");
-	if (fd < 0 || flock(fd, how)) {
-		policy_explain(error, 0, "%s: %s%s", LOCK_FILE, strerror(errno),
+	if (fd < 0 || file_lock(fd, kind, LOCK_FILE)) {
+		policy_explain(error, 0, "%s: %s%s", LOCK_FILE,
+			       errno == EINTR ? "ended while another process had it locked"
+					      : strerror(errno),
 			       errno == EACCES || errno == EPERM
 				   ? ": be root, or of the group xdp-pacer (docs/rights.md)"
 				   : "");
@@ -40,14 +42,14 @@ static int take_lock(int fd, int how, struct policy_error *error)
 
 int copies_lock(struct policy_error *error)
 {
-	return take_lock(open_lock(O_RDWR | O_CREAT), LOCK_EX, error);
+	return take_lock(open_lock(O_RDWR | O_CREAT), LOCK_TO_CHANGE, error);
 }
 
 int copies_lock_to_read(struct policy_error *error)
 {
 	int fd = open_lock(O_RDONLY);
 
-	return fd < 0 && errno == ENOENT ? COPIES_NO_LOCK : take_lock(fd, LOCK_SH, error);
+	return fd < 0 && errno == ENOENT ? COPIES_NO_LOCK : take_lock(fd, LOCK_TO_READ, error);
 }
 
 bool copies_were_still(int fd)

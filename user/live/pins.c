@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
 #include <unistd.h>
 
+#include "config/file_lock.h"
 #include "live/host.h"
 
 #define FIRST_PID_NAMESPACE 4026531836u /* the kernel's PROC_PID_INIT_INO */
@@ -286,7 +286,7 @@ int pins_open_locked(const char *folder)
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs fs;
 
-	if (fd >= 0 && (fstatfs(fd, &fs) || flock(fd, LOCK_EX))) {
+	if (fd >= 0 && (fstatfs(fd, &fs) || file_lock(fd, LOCK_TO_CHANGE, folder))) {
 		close(fd);
 		return -1;
 	}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A lock that somebody holds: the wait ends with it, or with the program, and says who it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/file_lock.h"
+
+static struct {
+	char path[64];
+	pid_t holder;
+	int fd;
+	int read;	    /* the clock, so often; each time a second has passed */
+	int releases_after; /* so many of those */
+	int asked;	    /* whether the program is to end */
+	int ends_after;	    /* so many of those; -1: never */
+	char said[512];
+	int n_said;
+} t;
+
+static void end_holder(void)
+{
+	if (t.holder > 0) {
+		kill(t.holder, SIGKILL);
+		waitpid(t.holder, NULL, 0);
+	}
+	t.holder = 0;
+}
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = __real_clock_gettime(clock, now);
+
+	now->tv_sec += t.read++;
+	if (t.read == t.releases_after)
+		end_holder();
+	return result;
+}
+
+static bool ended(void)
+{
+	return ++t.asked == t.ends_after;
+}
+
+static void held(const char *line)
+{
+	t.n_said++;
+	snprintf(t.said, sizeof(t.said), "%s", line);
+}
+
+static const struct file_lock_listener listener = {ended, held};
+
+/* Another process has it, and is stopped. */
+static void hold(enum file_lock_kind kind)
+{
+	int status;
+
+	t.holder = fork();
+	assert_true(t.holder >= 0);
+	if (!t.holder) {
+		int fd = open(t.path, O_RDWR);
+
+		_exit(file_lock(fd, kind, t.path) || raise(SIGSTOP));
+	}
+	assert_int_equal(waitpid(t.holder, &status, WUNTRACED), t.holder);
+	assert_true(WIFSTOPPED(status));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	strcpy(t.path, "/tmp/pacer-lock-XXXXXX");
+	t.fd = mkstemp(t.path);
+	t.ends_after = -1;
+	file_lock_listen(&listener);
+	return t.fd < 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	end_holder();
+	file_lock_listen(NULL);
+	close(t.fd);
+	return unlink(t.path);
+}
+
+static void test_a_free_lock_is_taken_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	assert_int_equal(t.asked, 0);
+}
+
+static void test_those_that_read_do_not_wait_for_each_other(void **state)
+{
+	(void)state;
+	hold(LOCK_TO_READ);
+	assert_int_equal(file_lock(t.fd, LOCK_TO_READ, t.path), 0);
+	assert_int_equal(t.asked, 0);
+}
+
+static void wait_for(enum file_lock_kind kind, enum file_lock_kind theirs)
+{
+	hold(theirs);
+	t.releases_after = FILE_LOCK_LONG_MS / 1000;
+	t.ends_after = 1;
+	assert_int_equal(file_lock(t.fd, kind, t.path), 0);
+	assert_true(t.read >= t.releases_after);
+	assert_int_equal(t.asked, 0);
+	assert_int_equal(t.n_said, 0);
+}
+
+static void test_it_waits_for_the_lock(void **state)
+{
+	(void)state;
+	wait_for(LOCK_TO_CHANGE, LOCK_TO_READ);
+}
+
+static void test_who_reads_waits_for_a_change(void **state)
+{
+	(void)state;
+	wait_for(LOCK_TO_READ, LOCK_TO_CHANGE);
+}
+
+static void test_it_waits_for_a_lock_of_records(void **state)
+{
+	(void)state;
+	wait_for(LOCK_RECORDS, LOCK_RECORDS);
+}
+
+static void test_a_long_wait_names_who_is_stopped_once(void **state)
+{
+	char line[256];
+
+	(void)state;
+	hold(LOCK_TO_CHANGE);
+	snprintf(line, sizeof(line),
+		 "%s: waiting for process %d (test_file_lock), which has it locked and is stopped: "
+		 "`kill "
+		 "-CONT %d` lets it go on",
+		 t.path, t.holder, t.holder);
+	t.releases_after = 12;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	assert_int_equal(t.n_said, 1);
+	assert_string_equal(t.said, line);
+}
+
+/* It does not go on, and is not stopped: it sleeps. */
+static void test_a_long_wait_names_who_has_it(void **state)
+{
+	char line[256];
+	int ready[2];
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	t.holder = fork();
+	if (!t.holder) {
+		int fd = open(t.path, O_RDWR);
+
+		if (flock(fd, LOCK_EX) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], line, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	snprintf(line, sizeof(line),
+		 "%s: waiting for process %d (test_file_lock), which has it locked", t.path,
+		 t.holder);
+	t.ends_after = 3;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), -1);
+	assert_int_equal(errno, EINTR);
+	assert_int_equal(t.n_said, 1);
+	assert_string_equal(t.said, line);
+}
+
+static void test_of_records_no_process_is_named(void **state)
+{
+	char line[256];
+
+	(void)state;
+	hold(LOCK_RECORDS);
+	snprintf(line, sizeof(line), "%s: waiting for another process, which has it locked",
+		 t.path);
+	t.ends_after = 3;
+	assert_int_equal(file_lock(t.fd, LOCK_RECORDS, t.path), -1);
+	assert_int_equal(errno, EINTR);
+	assert_string_equal(t.said, line);
+}
+
+/* What a parent process left blocked, its own alarm, and its timer. */
+static void test_it_leaves_the_alarm_as_it_was(void **state)
+{
+	struct itimerval is = {{0, 0}, {3600, 0}};
+	struct sigaction action;
+	sigset_t mask, alarm;
+
+	(void)state;
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	sigprocmask(SIG_BLOCK, &alarm, NULL);
+	setitimer(ITIMER_REAL, &is, NULL);
+	hold(LOCK_TO_CHANGE);
+	t.releases_after = 2;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	getitimer(ITIMER_REAL, &is);
+	assert_true(is.it_value.tv_sec > 3000);
+	assert_int_equal(is.it_interval.tv_usec, 0);
+	sigaction(SIGALRM, NULL, &action);
+	assert_true(action.sa_handler == SIG_DFL);
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	assert_true(sigismember(&mask, SIGALRM));
+	setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+}
+
+static void test_where_nobody_listens_it_waits(void **state)
+{
+	int status;
+
+	(void)state;
+	hold(LOCK_TO_CHANGE);
+	file_lock_listen(NULL);
+	if (!fork()) { /* once it waits */
+		usleep(1000);
+		kill(t.holder, SIGKILL);
+		_exit(0);
+	}
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	while (wait(&status) > 0)
+		;
+	t.holder = 0;
+}
+
+static void test_what_cannot_be_locked_is_not_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(file_lock(-1, LOCK_TO_CHANGE, t.path), -1);
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(t.asked, 0);
+}
+
+#define test_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    test_of(test_a_free_lock_is_taken_at_once),
+	    test_of(test_those_that_read_do_not_wait_for_each_other),
+	    test_of(test_it_waits_for_the_lock),
+	    test_of(test_who_reads_waits_for_a_change),
+	    test_of(test_it_waits_for_a_lock_of_records),
+	    test_of(test_a_long_wait_names_who_is_stopped_once),
+	    test_of(test_a_long_wait_names_who_has_it),
+	    test_of(test_of_records_no_process_is_named),
+	    test_of(test_it_leaves_the_alarm_as_it_was),
+	    test_of(test_where_nobody_listens_it_waits),
+	    test_of(test_what_cannot_be_locked_is_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
