@@ -193,11 +193,15 @@ static void test_a_long_wait_names_who_has_it(void **state)
 	assert_string_equal(t.said, line);
 }
 
+/* Nor is who has another file locked. */
 static void test_of_records_no_process_is_named(void **state)
 {
-	char line[256];
+	char line[256], other[] = "/tmp/pacer-other-XXXXXX";
+	int fd = mkstemp(other);
 
 	(void)state;
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(unlink(other), 0);
 	hold(LOCK_RECORDS);
 	snprintf(line, sizeof(line), "%s: waiting for another process, which has it locked",
 		 t.path);
@@ -205,6 +209,7 @@ static void test_of_records_no_process_is_named(void **state)
 	assert_int_equal(file_lock(t.fd, LOCK_RECORDS, t.path), -1);
 	assert_int_equal(errno, EINTR);
 	assert_string_equal(t.said, line);
+	close(fd);
 }
 
 /* What a parent process left blocked, its own alarm, and its timer. */
@@ -220,7 +225,7 @@ static void test_it_leaves_the_alarm_as_it_was(void **state)
 	sigprocmask(SIG_BLOCK, &alarm, NULL);
 	setitimer(ITIMER_REAL, &is, NULL);
 	hold(LOCK_TO_CHANGE);
-	t.releases_after = 2;
+	t.releases_after = 4;
 	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
 	getitimer(ITIMER_REAL, &is);
 	assert_true(is.it_value.tv_sec > 3000);
