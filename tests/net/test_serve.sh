@@ -108,6 +108,41 @@ and_unload_on_trial()
 	stop TERM 0
 }
 
+# ends_by SIGNAL OPTION...: `serve` whose policy somebody is yet to write ends.
+ends_by()
+{
+	local code=0
+
+	nsenter --net="/run/netns/$SERVER" "$BUILD/xdp-pacer" serve s0 "${@:2}" --state "$work/s0.state" \
+		<"$work/held" 2>"$work/err" & # not by background: that has no stdin
+	pid=$!
+	echo "$pid" >>"$work/pids"
+	until_true 20 waits "$pid" || fail "it does not wait: $(cat "$work/err")" || return
+	kill "-$1" "$pid"
+	until_true 20 is_gone "$pid" || { kill -KILL "$pid"; fail "$1 does not end it: ${*:2}"; } || return
+	wait "$pid" || code=$?
+	equal "$code" $((128 + $(kill -l "$1"))) "exit code after $1"
+}
+
+waits() # for a pipe
+{
+	grep -q "serve" "/proc/$1/cmdline" && grep -qE "wait_for_partner|pipe_read|pipe_wait" "/proc/$1/wchan"
+}
+
+is_gone()
+{
+	[ ! -e "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"
+}
+
+not_begun()
+{
+	mkfifo "$work/pipe" "$work/held"
+	sleep 300 <>"$work/held" &
+	echo $! >>"$work/pids"
+	ends_by TERM -c "$work/pipe" && ends_by TERM -c - &&
+		equal "$(what_is_on s0)" "{}" "what is on s0"
+}
+
 # Killed: the pacer goes on, and the next one takes over. It saves on its own from time to time.
 killed()
 {
@@ -317,6 +352,7 @@ net_up
 check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
 check serve-and-unload-on-trial and_unload_on_trial
+check serve-not-begun not_begun
 check serve-killed killed
 check serve-reload reload
 check serve-bad-state bad_state

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -84,6 +85,20 @@ static void test_no_number(void **unused)
 	assert_non_null(strstr(said, "cannot be kept there: No such file or directory"));
 }
 
+/* It is not waited for: the agent's signals wait for what it does. */
+static void test_a_pipe(void **unused)
+{
+	struct fleet_number number;
+
+	(void)unused;
+	assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
+	alarm(60);
+	assert_int_equal(number_of(in_folder("pipe"), "a", &number), EXIT_FAILED);
+	alarm(0);
+	assert_non_null(strstr(said, "/pipe: it holds no member's number"));
+	assert_null(number.file);
+}
+
 static int begin(void **unused)
 {
 	(void)unused;
@@ -92,7 +107,7 @@ static int begin(void **unused)
 
 static int end(void **unused)
 {
-	static const char *const names[] = {"a.member", "b.member", "odd"};
+	static const char *const names[] = {"a.member", "b.member", "odd", "pipe"};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -105,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_one_agent_at_a_time),
 	    cmocka_unit_test(test_no_number),
+	    cmocka_unit_test(test_a_pipe),
 	};
 
 	return cmocka_run_group_tests_name("fleet_number", tests, begin, end);

@@ -59,6 +59,7 @@ static void keep_values(const char *ifname, struct policy *policy)
 	attached_release(&there);
 }
 
+/* Signals wait from when all is read: before, one ends it, as it waits for a pipe. */
 static int begin(const char *ifname, const struct options *o, struct attached *a)
 {
 	struct policy_error error = {0}, why;
@@ -81,13 +82,18 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 			 output_sets(policy, &sets, &counted, &error) ||
 			 output_memory_error(policy, 1, counted.all_bytes, &error)
 		     ? -1
-		     : serve_begin(ifname, &load, text, policy, &sets, o->state, a, &served, &why,
-				   &error);
+		     : 0;
+	code = result ? 0 : until_ended(ENDS_OF_SERVICE);
+	if (!result && !code)
+		result = serve_begin(ifname, &load, text, policy, &sets, o->state, a, &served, &why,
+				     &error);
 	set_texts_free(&sets);
 	policy_free(policy);
 	free(text);
 	if (result)
 		return complain(error.line ? o->policy : NULL, &error);
+	if (code)
+		return code;
 	change_noted(a);
 	joined_noted(a);
 	tags_noted(a);
@@ -224,9 +230,7 @@ static int run_serve(struct options *o)
 
 	if (o->n_args != 1 || several_all(o) || !o->policy || !o->state)
 		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
-	code = until_ended(ENDS_OF_SERVICE); /* one that comes early counts, too */
-	if (!code)
-		code = begin(o->args[0], o, &a);
+	code = begin(o->args[0], o, &a);
 	if (code)
 		return code;
 	told = sd_notify(0, "READY=1\nSTATUS=pacing");

@@ -2,6 +2,7 @@
 #include "cli/fleet_number.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "config/durable.h"
@@ -37,11 +39,32 @@ static int read_locked(FILE *f, const char *name, uint64_t *id)
 	return *id && !(*id >> 63) && !strcmp(end, "\n") ? 0 : -1;
 }
 
+/* No pipe: the signals of the agent would wait for who writes to it. */
+static FILE *open_file(const char *name)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), why;
+	struct stat st;
+	FILE *f = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st)) {
+		errno = EINVAL;
+		f = S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+	}
+	if (f)
+		return f;
+	why = errno;
+	close(fd);
+	errno = why;
+	return NULL;
+}
+
 static int read_number(const char *name, struct fleet_number *number)
 {
 	int why;
 
-	number->file = fopen(name, "re");
+	number->file = open_file(name);
 	if (!number->file)
 		return -1;
 	if (!read_locked(number->file, name, &number->id))
