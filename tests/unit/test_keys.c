@@ -185,6 +185,9 @@ static void test_lists_that_are_too_long(void **unused)
 	keys_list_free(&list);
 	assert_int_equal(keys_parse(text, KEYS_NAME_MAX + 1, '\n', &list, &error), -1);
 	assert_int_equal(keys_parse("a\0b", 3, '\n', &list, &error), -1);
+	assert_int_equal(keys_parse("a\0\n", 3, '\n', &list, &error), -1);
+	assert_int_equal(keys_parse("\0a\n", 3, '\n', &list, &error), -1);
+	assert_int_equal(keys_parse("a\n\0\n", 4, '\n', &list, &error), -1);
 	for (uint32_t i = 0; i <= KEYS_MAX; i++) {
 		if (i == KEYS_MAX) {
 			assert_int_equal(keys_parse(text, len, '\n', &list, &error), 0);

@@ -81,13 +81,19 @@ static int fail_errno(struct policy_error *error, const char *path, const char *
 
 /* ---- the list ---- */
 
+/* Not a zero byte, which strchr() finds in each text. */
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
 /* Copies the trimmed key into *name. 1; 0: there is none; -1 with *error filled. */
 static int parse_key(const char *text, size_t len, char separator, char *name,
 		     struct policy_error *error)
 {
-	while (len && strchr(" \t\r", text[len - 1]))
+	while (len && is_blank(text[len - 1]))
 		len--;
-	while (len && strchr(" \t", *text)) {
+	while (len && is_blank(*text)) {
 		text++;
 		len--;
 	}
