@@ -4,9 +4,9 @@
  *
  *   cut SYSCALL COUNT US HOLD_MS COMMAND...
  *
- * The point: from where the command first enters SYSCALL (execve, socket, flock, membarrier or
- * clone), COUNT more system calls entered, and then US microseconds of running. HOLD_MS 0: killed
- * there by SIGKILL; else it stands still for so long, and goes on.
+ * The point: from where the command first enters SYSCALL (execve, socket, flock, membarrier, clone
+ * or fsync), COUNT more system calls entered, and then US microseconds of running. HOLD_MS 0:
+ * killed there by SIGKILL; else it stands still for so long, and goes on.
  *
  * The first socket of xdp-pacer comes before all that it changes; some 500 calls before it are of
  * the dynamic linker.
@@ -119,6 +119,7 @@ int main(int argc, char **argv)
 		    : !strcmp(argv[1], "socket")     ? SYS_socket
 		    : !strcmp(argv[1], "flock")	     ? SYS_flock
 		    : !strcmp(argv[1], "clone")	     ? SYS_clone
+		    : !strcmp(argv[1], "fsync")	     ? SYS_fsync
 		    : !strcmp(argv[1], "membarrier") ? SYS_membarrier
 						     : -2;
 	long us, hold_ms;

@@ -264,6 +264,52 @@ stopped_while_frozen()
 	arrive "5" n=9
 }
 
+thawed() { ! frozen; }
+
+# It stands still between its file and its end for so long that packets are let through: they are in the file.
+late()
+{
+	local held code=0
+
+	limit five 5 600s
+	load five
+	rm -f "$(file)"
+	background "$SERVER" "$(tool cut)" fsync 40 0 14000 "$BUILD/xdp-pacer" save s0 "$(file)" --and-unload \
+		>"$work/out"
+	held=$pid
+	until_true 10 frozen || fail "it is not frozen" || return
+	until_true 15 thawed || fail "it does not give way" || return
+	arrive "3" n=3 || return
+	wait "$held" || code=$?
+	equal "$code" 100 "exit code" || return
+	equal "$(what_is_on s0)" "{}" "what is on s0" || return
+	restore five >/dev/null
+	arrive "2" n=9
+}
+
+# Then there is no room for another file: what is there lacks them, and that is said.
+late_and_full()
+{
+	local held code=0
+
+	limit five 5 600s
+	load five
+	mkdir -p "$work/small"
+	mount -t tmpfs -o size=6m none "$work/small"
+	background "$SERVER" "$(tool cut)" fsync 40 0 14000 "$BUILD/xdp-pacer" save s0 "$work/small/state" --and-unload \
+		>"$work/out" 2>"$work/err"
+	held=$pid
+	until_true 10 frozen || fail "it is not frozen" || return
+	until_true 15 thawed || fail "it does not give way" || return
+	mount -o remount,ro "$work/small"
+	arrive "3" n=3
+	wait "$held" || code=$?
+	umount "$work/small"
+	equal "$code" 1 "exit code" || return
+	grep -q "the pacer is off, and let packets through before that are not in .*small/state" "$work/err" ||
+		fail "$(cat "$work/err")"
+}
+
 # The file is there, and then it cannot be taken off: that is said, and the pacer goes on.
 written_and_on()
 {
@@ -348,6 +394,8 @@ check save-bad-places bad_places
 check save-frozen-sets frozen_sets
 check save-frozen-and-changed frozen_and_changed
 check save-stopped-while-frozen stopped_while_frozen
+check save-late late
+check save-late-and-full late_and_full
 check save-written-and-on written_and_on
 check save-under-load under_load
 finish

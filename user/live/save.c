@@ -7,6 +7,7 @@
 #include "live/attach.h"
 #include "live/copies.h"
 #include "live/freeze.h"
+#include "live/grace.h"
 #include "live/host.h"
 #include "live/state_file.h"
 
@@ -116,6 +117,35 @@ static int begin_to_freeze(struct attached *a, struct state *s, struct policy_er
 		   : 0;
 }
 
+/*
+ * It gave way while it was taken off, which may take as long as it likes. Nothing is let through
+ * any more, so that what it holds now is all.
+ */
+static int save_late(struct attached *a, const char *file, struct saved *saved,
+		     struct policy_error *error)
+{
+	struct state s;
+	int result;
+
+	if (begin(a, &s, error))
+		return -1;
+	result = grace(a->ifname, error) || state_take_all(a, &s, error);
+	s.frozen = true;
+	if (!result)
+		result = state_write(file, &s, &saved->bytes, error);
+	state_free(&s);
+	return result;
+}
+
+/* The file that is there is not exact. */
+static int is_off(const char *file, struct policy_error *error)
+{
+	policy_append(error,
+		      "; the pacer is off, and let packets through before that are not in %.80s",
+		      file);
+	return -1;
+}
+
 /* It is frozen. If it gives way before it is off, the file lacks packets, and so it stays. */
 static int take_off(struct attached *a, const char *file, struct state *s, struct saved *saved,
 		    struct policy_error *error)
@@ -127,6 +157,8 @@ static int take_off(struct attached *a, const char *file, struct state *s, struc
 		return not_written(error);
 	if (freeze_longer(a, error) || attach_undo(a->ifname, &saved->left, error))
 		return stays_on(a, file, error);
+	if (!copies_pending_ns(a) && save_late(a, file, saved, error))
+		return is_off(file, error);
 	return 0;
 }
 
