@@ -183,6 +183,47 @@ full_disk()
 	as_it_was 1
 }
 
+beside() { find "$work" -name 'kept.yaml.*' | grep -q .; }
+
+# A change that is to be saved stands still for a while, and is not in force. $pid
+hold()
+{
+	load office
+	cp "$work/office.yaml" "$work/kept.yaml"
+	background "$SERVER" "$(tool cut)" membarrier 0 0 3000 "$BUILD/xdp-pacer" set s0 dns.packets=300 \
+		--save "$work/kept.yaml" >"$work/first" 2>&1
+	until_true 10 beside
+}
+
+# Two at once: the file has the changes of both.
+saved_by_two()
+{
+	local held code=0
+
+	hold
+	held=$pid
+	pacer set s0 rest.bytes=7K --save "$work/kept.yaml" >/dev/null
+	wait "$held" || code=$?
+	equal "$code" 100 "exit code: $(cat "$work/first")" || return
+	equal "$(differs "$work/kept.yaml")" "" "differences"
+}
+
+# What somebody else writes meanwhile stays, and that is said.
+written_meanwhile()
+{
+	local held code=0
+
+	hold
+	held=$pid
+	echo "# by hand" >>"$work/kept.yaml"
+	wait "$held" || code=$?
+	equal "$code" 1 "exit code" || return
+	grep -q "kept.yaml: the change is in force, but was not written: the file was changed meanwhile: say it again" \
+		"$work/first" || fail "$(cat "$work/first")" || return
+	equal "$(tail -n 1 "$work/kept.yaml")" "# by hand" "the file's end" || return
+	equal "$(find "$work" -name 'kept.yaml.*' | wc -l)" 0 "files that are left beside it"
+}
+
 # What cannot be replaced, as a file that a container is given: the change is in force alone, and that is said.
 not_replaced()
 {
@@ -224,4 +265,6 @@ check set-saved saved
 check set-saved-or-nothing saved_or_nothing
 check set-saved-full-disk full_disk
 check set-saved-not-replaced not_replaced
+check set-saved-by-two saved_by_two
+check set-saved-written-meanwhile written_meanwhile
 finish

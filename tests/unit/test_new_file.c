@@ -123,6 +123,17 @@ static void assert_files(int want)
 	assert_int_equal(n, want);
 }
 
+static int write_beside(struct new_file *file, const char *name, const char *text)
+{
+	int err = new_file_hold(file, name);
+
+	if (!err)
+		err = new_file_write(file, text);
+	if (err)
+		new_file_drop(file);
+	return err;
+}
+
 /* By a link, which stays one; with its mode. */
 static void test_replaces(void **unused)
 {
@@ -133,7 +144,7 @@ static void test_replaces(void **unused)
 	put("policy", "old");
 	assert_int_equal(chmod("policy", 0640), 0);
 	assert_int_equal(symlink("policy", "link"), 0);
-	assert_int_equal(new_file_write(&file, "link", "new"), 0);
+	assert_int_equal(write_beside(&file, "link", "new"), 0);
 	assert_text("policy", "old");
 	assert_false(file.written);
 	assert_files(3);
@@ -154,7 +165,7 @@ static void test_dropped(void **unused)
 
 	(void)unused;
 	put("policy", "old");
-	assert_int_equal(new_file_write(&file, "policy", "new"), 0);
+	assert_int_equal(write_beside(&file, "policy", "new"), 0);
 	new_file_drop(&file);
 	assert_text("policy", "old");
 	assert_files(1);
@@ -164,7 +175,7 @@ static void refused(const char *name, int want)
 {
 	struct new_file file;
 
-	assert_int_equal(new_file_write(&file, name, "new"), want);
+	assert_int_equal(write_beside(&file, name, "new"), want);
 	assert_false(file.written);
 	new_file_drop(&file);
 }
@@ -224,7 +235,7 @@ static void test_full(void **unused)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
 	little = (struct rlimit){4, was.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
-	err = new_file_write(&file, "policy", "longer than that");
+	err = write_beside(&file, "policy", "longer than that");
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
 	signal(SIGXFSZ, SIG_DFL);
 	assert_int_equal(err, EFBIG);
@@ -262,7 +273,7 @@ static void test_interrupted(void **unused)
 	put("policy", "old");
 	failing.cause = EINTR;
 	failing.write_at = 2;
-	assert_int_equal(new_file_write(&file, "policy", "longer than that"), 0);
+	assert_int_equal(write_beside(&file, "policy", "longer than that"), 0);
 	assert_int_equal(new_file_commit(&file), 0);
 	assert_text("policy", "longer than that");
 }
@@ -274,7 +285,7 @@ static void test_folder_fails(void **unused)
 
 	(void)unused;
 	put("policy", "old");
-	assert_int_equal(new_file_write(&file, "policy", "new"), 0);
+	assert_int_equal(write_beside(&file, "policy", "new"), 0);
 	failing.cause = EIO;
 	failing.fsync_at = 1;
 	assert_int_equal(new_file_commit(&file), EIO);
@@ -291,11 +302,26 @@ static void test_taken(void **unused)
 
 	(void)unused;
 	put("policy", "old");
-	assert_int_equal(new_file_write(&file, "policy", "new"), 0);
+	assert_int_equal(write_beside(&file, "policy", "new"), 0);
 	assert_int_equal(remove("policy"), 0);
 	assert_int_equal(mkdir("policy", 0755), 0);
-	assert_int_equal(new_file_commit(&file), EISDIR);
+	assert_int_equal(new_file_commit(&file), ESTALE);
 	assert_false(file.written);
+	assert_files(1);
+}
+
+/* Somebody else has written to it, who does not wait. */
+static void test_changed(void **unused)
+{
+	struct new_file file;
+
+	(void)unused;
+	put("policy", "old");
+	assert_int_equal(write_beside(&file, "policy", "new"), 0);
+	put("policy", "other");
+	assert_int_equal(new_file_commit(&file), ESTALE);
+	assert_false(file.written);
+	assert_text("policy", "other");
 	assert_files(1);
 }
 
@@ -311,6 +337,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_interrupted, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_folder_fails, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_taken, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_changed, make_folder, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,15 +197,19 @@ static char *assigned(const struct options *o, int *code)
 /* 0, or the exit code. */
 static int prepare_file(const struct options *o, struct new_file *file)
 {
-	int code, err;
+	int code, err = new_file_hold(file, o->save);
 	char *text = assigned(o, &code);
 
-	if (!text)
+	if (!text) {
+		new_file_drop(file);
 		return code;
-	err = new_file_write(file, o->save, text);
+	}
+	if (!err)
+		err = new_file_write(file, text);
 	free(text);
 	if (!err)
 		return EXIT_DONE;
+	new_file_drop(file);
 	complaint("%s: cannot be written: %s: nothing is changed", o->save,
 		  err == EINVAL ? "it is no file" : strerror(err));
 	return EXIT_FAILED;
@@ -214,7 +218,7 @@ static int prepare_file(const struct options *o, struct new_file *file)
 static int set(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
-	struct new_file file = {0};
+	struct new_file file = {.fd = -1};
 	static struct plan plan;
 	int result, err;
 
@@ -234,7 +238,7 @@ static int set(struct attached *a, const struct options *o)
 		return in_force(a, o, &plan, result, &error);
 	complaint("%s: the change is in force, but %s: %s", o->save,
 		  file.written ? "may not outlast a power failure there" : "was not written",
-		  strerror(err));
+		  err == ESTALE ? "the file was changed meanwhile: say it again" : strerror(err));
 	return EXIT_FAILED;
 }
 

@@ -7,20 +7,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int new_file_write(struct new_file *file, const char *name, const char *text)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-	struct stat was;
-	int fd, err;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
+/* Who had it before has put another file in its place. */
+static int open_locked(const char *name, struct stat *is)
+{
+	for (;;) {
+		int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), err;
+		struct stat at;
+
+		if (fd < 0)
+			return -1;
+		(void)flock(fd, LOCK_EX); /* some file systems cannot */
+		err = fstat(fd, is) || stat(name, &at) ? errno : 0;
+		if (!err && is_same(is, &at))
+			return fd;
+		close(fd);
+		errno = err;
+		if (err)
+			return -1;
+	}
+}
+
+int new_file_hold(struct new_file *file, const char *name)
+{
 	file->beside[0] = 0;
 	file->written = false;
-	if (!realpath(name, file->name) || stat(file->name, &was))
+	file->fd = -1;
+	if (!realpath(name, file->name) || stat(file->name, &file->was))
 		return errno;
-	if (!S_ISREG(was.st_mode))
+	if (!S_ISREG(file->was.st_mode)) /* to open a pipe would be seen at its other end */
 		return EINVAL;
+	file->fd = open_locked(file->name, &file->was);
+	return file->fd < 0 ? errno : 0;
+}
+
+int new_file_write(struct new_file *file, const char *text)
+{
+	int fd, err;
+
 	if (snprintf(file->beside, sizeof(file->beside), "%s.XXXXXX", file->name) >= PATH_MAX) {
 		file->beside[0] = 0;
 		return ENAMETOOLONG;
@@ -31,27 +63,41 @@ int new_file_write(struct new_file *file, const char *name, const char *text)
 		return errno;
 	}
 	err = write_whole(fd, text, strlen(text)) ? errno : 0;
-	if (!err &&
-	    (fchown(fd, was.st_uid, was.st_gid) || fchmod(fd, was.st_mode & 07777) || fsync(fd)))
+	if (!err && (fchown(fd, file->was.st_uid, file->was.st_gid) ||
+		     fchmod(fd, file->was.st_mode & 07777) || fsync(fd)))
 		err = errno;
 	if (close(fd) && !err)
 		err = errno;
-	if (err)
-		new_file_drop(file);
 	return err;
+}
+
+/* Is it what it was as it was read? */
+static bool is_as_it_was(const struct new_file *file)
+{
+	struct stat is;
+
+	return !stat(file->name, &is) && is_same(&is, &file->was) &&
+	       is.st_size == file->was.st_size && is.st_mtim.tv_sec == file->was.st_mtim.tv_sec &&
+	       is.st_mtim.tv_nsec == file->was.st_mtim.tv_nsec;
+}
+
+static int put_in_place(struct new_file *file)
+{
+	if (!is_as_it_was(file))
+		return ESTALE;
+	if (rename(file->beside, file->name))
+		return errno;
+	file->beside[0] = 0;
+	file->written = true;
+	return durable_name(file->name) ? errno : 0;
 }
 
 int new_file_commit(struct new_file *file)
 {
-	if (rename(file->beside, file->name)) {
-		int err = errno;
+	int err = put_in_place(file);
 
-		new_file_drop(file);
-		return err;
-	}
-	file->beside[0] = 0;
-	file->written = true;
-	return durable_name(file->name) ? errno : 0;
+	new_file_drop(file);
+	return err;
 }
 
 void new_file_drop(struct new_file *file)
@@ -59,4 +105,7 @@ void new_file_drop(struct new_file *file)
 	if (file->beside[0])
 		unlink(file->beside);
 	file->beside[0] = 0;
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: a text that takes a file's place, whole or not at all, and only once something else has
- * been done: the disk's errors come before that.
+ * been done: the disk's errors come before that. Who makes it of what the file says holds the file
+ * from before it is read: others that do so wait, and what anybody else writes meanwhile stays.
  *
  * Functions return 0, or an errno. One thread.
  */
@@ -10,18 +11,23 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 struct new_file {
 	char name[PATH_MAX];	   /* that it will have */
 	char beside[PATH_MAX + 8]; /* that it has now; "": none */
 	bool written;		   /* it has its name, if perhaps not after a power failure */
+	struct stat was;	   /* of the file, as it began to be held */
+	int fd;			   /* which is open, and locked; -1: none */
 };
 
-/* Writes the text beside the file, with its owner and mode. A link is followed. */
-int new_file_write(struct new_file *file, const char *name, const char *text);
-/* Puts it in the file's place. */
+/* A link is followed. Whatever it returns, new_file_commit or new_file_drop ends it. */
+int new_file_hold(struct new_file *file, const char *name);
+/* Writes the text beside the file that is held, with its owner and mode. */
+int new_file_write(struct new_file *file, const char *text);
+/* Puts it in the file's place. ESTALE: somebody else has written to that. */
 int new_file_commit(struct new_file *file);
-/* Removes it, if it is still beside the file. */
+/* Removes it, if it is still beside the file, and lets go of that. */
 void new_file_drop(struct new_file *file);
 
 #endif
