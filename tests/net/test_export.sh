@@ -325,6 +325,11 @@ missing()
 	refused 1 "link: the metrics cannot be written: No such file or directory" \
 		pacer export s0 --textfile "$work/link"
 	[ -L "$work/link" ] || fail "a link to nothing was replaced"
+	ln -sf "$work/kept" "$work/link" # by whoever may write into the folder
+	echo kept >"$work/kept"
+	chown -h 65534 "$work/link"
+	refused 1 "link: it is a link that another user has made" pacer export s0 --textfile "$work/link"
+	equal "$(cat "$work/kept")" kept "the file that another user chose"
 	refused 1 "lo: has no pacer" pacer export s0 lo --textfile "$work/m.prom"
 	equal "$(value up interface=s0) $(value up interface=lo)" "1 0" "up of two by name"
 	off

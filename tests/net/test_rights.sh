@@ -276,6 +276,13 @@ pins_before()
 	root_loads
 	pacer shadow s0 -c "$open/one.yaml" >/dev/null
 	denied load s0 -c "$open/one.yaml" --replace || return
+	denied shadow s0 --stop || return
+	denied shadow s0 --promote || return
+	pacer shadow s0 >/dev/null || fail "the shadow is gone" || return
+	chmod 700 /sys/fs/bpf # as systemd mounts it
+	denied load s0 -c "$open/one.yaml" --replace || return
+	denied shadow s0 --stop || return
+	chmod 1777 /sys/fs/bpf
 	pacer shadow s0 >/dev/null || fail "the shadow is gone" || return
 	root_loads # there are none
 	as "CAP_SYS_ADMIN CAP_NET_ADMIN" load s0 -c "$open/one.yaml" --replace >/dev/null || fail "no pins, and refused" || return
@@ -313,6 +320,11 @@ pins_of_a_tool()
 	chown 65534 "$at/banned4"
 	with "" "${write[@]}" >"$work/out" 2>&1 || fail "its own cannot: $(cat "$work/out")" || return
 	equal "$(pacer ban s0 list --json | jq -r '.[].key')" "10.77.0.14" "who is banned" || return
+	pacer unload s0 >/dev/null
+	rmdir /sys/fs/bpf/xdp-pacer # made anew, by who hides what he makes, as the service does
+	(umask 077 && pacer load s0 -c "$open/one.yaml" --pin >/dev/null)
+	chown 65534 "$at/banned4"
+	with "" "${write[@]}" >"$work/out" 2>&1 || fail "it cannot get to its own: $(cat "$work/out")" || return
 	pacer unload s0 >/dev/null
 }
 

@@ -192,10 +192,18 @@ static int write_file(const char *file, const char *text, size_t len)
 	}
 	/* A link stays: what it leads to is replaced. /dev/stdout is one, to nothing if that is
 	 * closed. */
-	if (lstat(file, &was))
+	if (lstat(file, &was)) {
 		err = errno == ENOENT ? write_beside(file, text, len) : errno;
-	else
+	} else if (!S_ISLNK(was.st_mode)) {
+		err = write_beside(file, text, len);
+	} else if (was.st_uid && was.st_uid != geteuid()) {
+		complaint("%s: it is a link that another user has made, to a file that they chose: "
+			  "remove it, or name another",
+			  file);
+		return EXIT_FAILED;
+	} else {
 		err = realpath(file, real) ? write_beside(real, text, len) : errno;
+	}
 	if (!err)
 		return EXIT_DONE;
 	complaint("%s: the metrics cannot be written: %s", file, strerror(err));

@@ -306,6 +306,18 @@ static int find_pinned(struct loading *l)
 	return err ? maps_unread(l, err) : 0;
 }
 
+/* Of the pacer before: a pin that stays would keep its shadow, and all its memory. */
+static int may_leave_no_shadow(const struct loading *l)
+{
+	int shadowed = site_has_shadow(l->before.pacer_fd);
+
+	if (shadowed < 0)
+		return maps_unread(l, shadowed);
+	return shadowed
+		   ? pins_shadow_may_go(l->ifname, l->before.ifindex, l->before.pacer_id, l->error)
+		   : 0;
+}
+
 /* Of the pacer before: tools would write into its pins, for nobody. */
 static int may_leave_nothing(struct loading *l)
 {
@@ -313,11 +325,7 @@ static int may_leave_nothing(struct loading *l)
 		return 0;
 	if (find_pinned(l))
 		return -1;
-	return pinned_may_go(l->ifname, &l->pinned, l->error) ||
-		       pins_shadow_may_go(l->ifname, l->before.ifindex, l->before.pacer_id,
-					  l->error)
-		   ? -1
-		   : 0;
+	return pinned_may_go(l->ifname, &l->pinned, l->error) || may_leave_no_shadow(l) ? -1 : 0;
 }
 
 /* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
@@ -630,7 +638,7 @@ int attach_instead(const char *ifname, struct object *object, attach_ready *read
 	if (ifindex < 0 || site_open(ifname, ifindex, &l.before, error))
 		return -1;
 	options.mode = l.before.mode;
-	if (!may_upgrade(ifname, &l.before, error))
+	if (!may_upgrade(ifname, &l.before, error) && !may_leave_no_shadow(&l))
 		result = replace_with(&l, a);
 	site_close(&l.before);
 	return result;

@@ -87,9 +87,9 @@ static int make_locked(const char *ifname, struct policy_error *error)
 	if (statfs(pins_bpffs(), &fs) || fs.f_type != BPF_FS_MAGIC)
 		return policy_fail(error, 0,
 				   "%s: --pin wants a BPF file system, and %s is none: `mount -t "
-				   "bpf bpf /sys/fs/bpf` first",
-				   ifname, pins_bpffs());
-	if (mkdir(place(all), 0755) && errno != EEXIST)
+				   "bpf bpf %s` first",
+				   ifname, pins_bpffs(), pins_bpffs());
+	if (pins_make_folder(AT_FDCWD, place(all)) && errno != EEXIST)
 		return policy_fail(error, 0, "%s: %s cannot be made: %s%s", ifname, all,
 				   strerror(errno), pins_advice(errno));
 	fd = open_locked();
@@ -363,7 +363,7 @@ static int make_one(int at_fd, struct pinned *p, const struct attached *a, size_
 	snprintf(p->made, sizeof(p->made), MADE "%u-%u", (unsigned int)getpid() % 100000,
 		 (unsigned int)i % 100);
 	pins_remove_folder(at_fd, p->made);
-	if (mkdirat(at_fd, p->made, 0755)) {
+	if (pins_make_folder(at_fd, p->made)) {
 		p->made[0] = 0;
 		return -1;
 	}

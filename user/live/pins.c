@@ -226,6 +226,20 @@ static bool carried_by_none(uint32_t id)
 
 /* --- the pins ------------------------------------------------------------------------------- */
 
+int pins_make_folder(int parent_fd, const char *name)
+{
+	int cause;
+
+	if (mkdirat(parent_fd, name, 0755))
+		return -1;
+	if (!fchmodat(parent_fd, name, 0755, 0))
+		return 0;
+	cause = errno;
+	unlinkat(parent_fd, name, AT_REMOVEDIR);
+	errno = cause;
+	return -1;
+}
+
 bool pins_remove_folder(int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -487,13 +501,14 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		return policy_fail(error, 0, "%s: the program of its shadow cannot be read: %s",
 				   ifname, strerror(errno));
 	folder_path(PINS_SHADOWS, folder, sizeof(folder));
-	made = mkdir(folder, 0755) ? errno : 0; /* what is wrong with it shows below */
+	made =
+	    pins_make_folder(AT_FDCWD, folder) ? errno : 0; /* what is wrong with it shows below */
 	if (!statfs(folder, &fs) && fs.f_type != BPF_FS_MAGIC)
 		return policy_fail(
 		    error, 0,
 		    "%s: %s is no BPF file system, which a shadow is kept by: `mount "
-		    "-t bpf bpf /sys/fs/bpf` first",
-		    ifname, folder);
+		    "-t bpf bpf %s` first",
+		    ifname, folder, pins_bpffs());
 	err = bpf_obj_pin(map_fd, shadow_path(ifindex, prog_id, path, sizeof(path)));
 	if (err && made == EROFS) /* and so it is not there, which is all that was said now */
 		errno = made;
@@ -522,7 +537,7 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id,
 	char folder[PATH_MAX / 2], path[PATH_MAX];
 	struct stat st;
 
-	if (lstat(shadow_path(ifindex, prog_id, path, sizeof(path)), &st))
+	if (lstat(shadow_path(ifindex, prog_id, path, sizeof(path)), &st) && errno == ENOENT)
 		return 0;
 	return pins_may_go(ifname, path, folder_path(PINS_SHADOWS, folder, sizeof(folder)), error);
 }

@@ -76,6 +76,11 @@ int pins_open_locked(const char *folder);
  * what it returned; -1: they cannot all be read. `one` may remove what it is called with.
  */
 int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg);
+/*
+ * Makes the folder `name` of parent_fd, which everybody may look into, whatever the umask: whose
+ * pins are is said by their own modes. -1: errno says why, and it is not there or was there before.
+ */
+int pins_make_folder(int parent_fd, const char *name);
 /* Empties and removes the folder `name` of parent_fd, which has no folders. */
 bool pins_remove_folder(int parent_fd, const char *name);
 
