@@ -667,6 +667,8 @@ static void note(const struct event *event, void *arg)
 		 (unsigned long long)(event->told_ns / MS), event_name(event->kind), event->rule,
 		 event->key ? " " : "", event->key ? event->key : "",
 		 event->crowd ? crowd_kind_name(event->crowd->kind) : "");
+	if (event->key) /* with the share that made it heavy */
+		assert_true(event->share.low >= HEAVY_SHARE);
 }
 
 static struct policy *parsed(const char *text)

@@ -331,6 +331,28 @@ static void test_one_side(void **unused)
 	one_side(true);
 }
 
+/*
+ * Whoever chooses the flows does not choose their sets. These have the same sum of their words;
+ * each set has about as many of them as any.
+ */
+static void test_sets_are_the_secrets(void **unused)
+{
+	struct pacer_state state = {.policy = &now.bin, .secret = secret};
+	struct pacer_walk walk = {.state = &state, .pkt.family = PACER_FAMILY_4};
+	uint32_t in[16] = {0};
+
+	(void)unused;
+	begin(AT_ALL, false);
+	assert_int_equal(now.bin.flows.sets, ARRAY(in));
+	for (uint32_t i = 0; i < 64 * ARRAY(in); i++) {
+		walk.pkt.key[PACER_WORD_SADDR] = 0x0a000000 + i;
+		walk.pkt.key[PACER_WORD_DADDR] = 0xc6336401 - i;
+		in[(pacer_flow_set(&walk) - now.bin.flows.base) / PACER_FLOW_WAYS]++;
+	}
+	for (size_t i = 0; i < ARRAY(in); i++)
+		assert_in_range(in[i], 16, 192);
+}
+
 /* Another CPU has the flow's line in hand, or has changed it meanwhile: nobody waits. */
 static void test_held(void **unused)
 {
@@ -457,9 +479,13 @@ static void test_change(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_opens),	  TEST(test_others), TEST(test_denied),	 TEST(test_contended),
-	    TEST(test_uncharged), TEST(test_idle),   TEST(test_evicted), TEST(test_rules),
-	    TEST(test_one_side),  TEST(test_held),   TEST(test_table),	 TEST(test_change),
+	    TEST(test_opens),	  TEST(test_others),
+	    TEST(test_denied),	  TEST(test_contended),
+	    TEST(test_uncharged), TEST(test_idle),
+	    TEST(test_evicted),	  TEST(test_rules),
+	    TEST(test_one_side),  TEST(test_sets_are_the_secrets),
+	    TEST(test_held),	  TEST(test_table),
+	    TEST(test_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,7 +254,7 @@ static void test_what_becomes_of_it(void **unused)
 	} rows[] = {
 	    {{.status = 200, .turns = 2}, 0, NULL},
 	    {{.status = 200, .bytes = LAPI_MAX / 2}, 0, NULL},
-	    {{.status = 200, .bytes = LAPI_MAX + 1}, -1, "the answer is longer than"},
+	    {{.status = 200, .bytes = LAPI_MAX + 1}, -1, "the answer is longer than 32 MiB"},
 	    {{.status = 200, .turns = 1, .stop = true}, 1, NULL},
 	    {{.status = 200, .turns = 1, .poll = CURLM_OUT_OF_MEMORY}, -1, "libcurl cannot ask"},
 	    {{.status = 200, .no_message = true}, -1, "libcurl cannot ask"},

@@ -1720,6 +1720,11 @@ static void sets(void **state)
 static const char two[] = "rules:\n- name: a\n  limits:\n  - {key: src, gap: 1ms}\n"
 			  "  - {key: dst, gap: 1ms}\n- name: b\n  limits:\n"
 			  "  - {key: src, packets: 1, window: 1s}\n";
+static const char shared_limit[] = "rules:\n- name: a\n  limits: [&l {key: src, gap: 1ms}]\n"
+				   "- name: b\n  limits: [*l]";
+static const char shared_ban[] = "rules:\n- name: a\n  ban: &b {for: 1s, up_to: 1h}\n"
+				 "- name: b\n  ban: *b";
+
 static const struct {
 	const char *text, *path, *value;
 	int line;
@@ -1782,6 +1787,11 @@ static const struct {
      "2ms", 3, "b.gap: shared with another place by an alias"},
     {"rules:\n- name: a\n  limits: &l [{key: src, gap: 1ms}]\n- name: b\n  limits: *l", "a.gap",
      "2ms", 3, "a.gap: shared with another place by an alias"},
+    {shared_limit, "a.gap", "2ms", 3, "a.gap: shared with another place by an alias"},
+    {shared_limit, "b.limits[0].gap", "2ms", 3,
+     "b.limits[0].gap: shared with another place by an alias"},
+    {shared_ban, "a.ban.for", "2s", 3, "a.ban.for: shared with another place by an alias"},
+    {shared_ban, "b.ban.up_to", "2h", 3, "b.ban.up_to: shared with another place by an alias"},
     {"rules: [", "mode", "y", 1, "not YAML"},
     {"", "mode", "y", 1, "empty"},
     {"[]", "mode", "y", 1, "cannot be set in this text"},

@@ -166,7 +166,11 @@ static double off_by(double p, double e)
 
 static void test_error_of_inexact_counts(void **state)
 {
+	const uint64_t none[] = {0, 0}, one[] = {5, 0};
+
 	(void)state;
+	/* One CPU alone: its share is all, however many it has. */
+	assert_true(estimate_merge_error(none, one, one, 2) < 1e-12);
 	for (double e = 0.01; e < 1; e += 0.07) {
 		double bound = (1 - sqrt(1 - e * e)) / e, worst = 0;
 
@@ -218,6 +222,34 @@ static void test_inexact_counts_are_within_the_bound(void **state)
 	assert_true((double)first / all - 0.5 > 0.09);
 }
 
+/*
+ * Without replacement no item is there twice, and all have the same chance where each part has its
+ * whole window, whatever the counts say.
+ */
+static void test_inexact_counts_without_replacement(void **state)
+{
+	uint32_t first = 0;
+
+	(void)state;
+	for (uint32_t run = 0; run < 1000; run++) {
+		struct pacer_sample_item item[2][4] = {
+		    {{.saddr = {0}}, {.saddr = {1}}},
+		    {{.saddr = {2}}, {.saddr = {3}}, {.saddr = {4}}, {.saddr = {5}}}};
+		struct pacer_sample_part part[2] = {{.n = 100, .k = 2, .item = item[0]},
+						    {.n = 1, .k = 4, .item = item[1]}};
+		struct pacer_sample_item out[4];
+		uint32_t seen = 0;
+
+		rng.state = run * 7919;
+		assert_int_equal(pacer_sample_merge_wor(part, 2, &rng, 4, out), 4);
+		for (uint32_t j = 0; j < 4; j++)
+			seen |= 1u << out[j].saddr[0];
+		assert_int_equal(__builtin_popcount(seen), 4);
+		first += seen & 1;
+	}
+	assert_in_range(first, 600, 733); /* two thirds */
+}
+
 static void test_empty(void **state)
 {
 	struct pacer_sample_part part[2] = {{0, 0, NULL}, {0, 0, NULL}};
@@ -237,6 +269,7 @@ int main(void)
 	    cmocka_unit_test(test_mutants_are_caught),
 	    cmocka_unit_test(test_error_of_inexact_counts),
 	    cmocka_unit_test(test_inexact_counts_are_within_the_bound),
+	    cmocka_unit_test(test_inexact_counts_without_replacement),
 	    cmocka_unit_test(test_empty),
 	};
 

@@ -131,6 +131,7 @@ static const struct text right[] = {
     {"192.0.2.1,2024-01-01,bot\n198.51.100.0/24,x\n", "192.0.2.1 198.51.100.0/24", 0},
     {"1.0.0.0/24,1.0.0.0,1.0.0.255,AU\n10.1.0.0/16,10.1.0.1\n10.0.0.0-10.0.0.7,10.0.0.0,x\n",
      "1.0.0.0/24 10.0.0.0/29 10.1.0.0/16", 0},
+    {"10.1.0.0/16,10.1.255.255\n10.2.0.0/16,10.2.0.0/16\n", "10.1.0.0/16 10.2.0.0/16", 0},
     {"network,geoname_id\n192.0.2.0/24,\"a,b\"\n", "192.0.2.0/24", 0},
     {"192.0.2.0/24,XY\n198.51.100.0/24,\"ZZ\"\n2001:db8::/32, XY\n",
      "192.0.2.0/24=XY 198.51.100.0/24=ZZ 2001:db8::/32=XY", 2},
@@ -375,6 +376,8 @@ static const struct bad bad[] = {
      "a quote without its end: '\"192.0.2.0/24,XY': " NO_END, 0},
     /* A heading is the first line, or none. */
     {"192.0.2.0/24,XY\nnetwork,country\n", 2, "no address, prefix or range 'network': " WRITE, 2},
+    {"Not Found\n", 1, "1 field, and value is field 2: add it, or say which it is", 2},
+    {",country\n", 1, "no address, prefix or range '': " WRITE, 2},
     {"192.0.2.0/24,a\n192.0.2.0/24,b\n", 2, "192.0.2.0/24 is b here and a in line 1: leave one out",
      2},
 };
