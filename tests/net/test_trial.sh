@@ -53,6 +53,21 @@ load_confirmed()
 	refused 1 'no policy waits' pacer confirm s0
 }
 
+# A trial that is over before anybody could confirm it is no change that was made.
+over_at_once()
+{
+	load ten
+	refused 1 '^xdp-pacer: s0: its trial is over already: give it longer$' \
+		pacer set s0 udp.packets=30 --confirm-within 1ns
+	equal "$(status .confirm_within_ns)" 0 "left to confirm" || return
+	arrive "10" n=20
+	pacer unload s0 >/dev/null
+	pacer load s0 -c "$work/ten.yaml" --confirm-within 1ns >"$work/out"
+	grep -q '^nobody confirmed it in time, and it is taken off: load s0 again$' "$work/out" ||
+		fail "$(cat "$work/out")"
+	until_true 8 nothing_is_on
+}
+
 load_taken_off()
 {
 	load ten --confirm-within 5s
@@ -224,6 +239,7 @@ set_confirmed()
 net_up
 limit ten 10
 limit five 5
+check trial-over-at-once over_at_once
 check trial-load-confirmed load_confirmed
 check trial-load-taken-off load_taken_off
 check trial-load-taken-off-with-pins load_taken_off_with_pins

@@ -1305,7 +1305,7 @@ static void test_looking(void **unused)
 	change_to("allow: [192.0.2.1, 192.0.2.2]\n" SMALL RULE(WINDOW));
 	assert_int_equal(allow_each(&pacer, count_entry, &n, &error), 0);
 	assert_int_equal(n, 2);
-	assert_int_equal(kernel_lock_flags, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	assert_int_equal(kernel_lock_flags, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	kernel_no_lock = ENOENT;
 	assert_int_equal(allow_each(&pacer, count_entry, &n, &error), 0);
 	assert_int_equal(n, 4);

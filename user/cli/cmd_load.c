@@ -52,7 +52,9 @@ static void emit_loaded(struct attached *a, const struct options *o,
 	if (restored)
 		output_restored(restored);
 	if (o->confirm_ns)
-		emit_text("confirm it, or it is taken off: xdp-pacer confirm %s\n",
+		emit_text(load_trial_lapsed(a)
+			      ? "nobody confirmed it in time, and it is taken off: load %s again\n"
+			      : "confirm it, or it is taken off: xdp-pacer confirm %s\n",
 			  printable(a->ifname).text);
 	emit_close();
 }

@@ -48,6 +48,9 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 		trial_timed(a, old, new, until_ns);
 	if (secret_move_bans(a, new, error) && !result)
 		result = CHANGE_LASTS;
+	if (until_ns && !copies_pending_ns(a))
+		return policy_fail(error, 0, "%s: its trial is over already: give it longer",
+				   a->ifname);
 	return result;
 }
 

@@ -14,10 +14,11 @@
 
 #define LOCK_FILE "/run/xdp-pacer.lock"
 
-/* Not where a symbolic link leads: a file would be made there, wherever that is. */
+/* Not where a symbolic link leads: a file would be made there, wherever that is. And no pipe is
+ * waited for. */
 static int open_lock(int flags)
 {
-	return open(LOCK_FILE, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return open(LOCK_FILE, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 }
 
 /* fd -1: errno says why. */
