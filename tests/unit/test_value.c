@@ -57,6 +57,8 @@ static void test_words(void **unused)
 	assert_int_equal(set_word_read("value(, Q)", &n), 0);
 	assert_int_equal(set_word_read("value(land, )", &n), 0);
 	assert_int_equal(set_word_read("192.0.2.1", &n), 0);
+	assert_int_equal(set_word_read("value(land, )x)", &n), set_word_of("land", ")x"));
+	assert_int_equal(n, strlen("value(land, )x)"));
 }
 
 /* All names of a set, there and back; what is cut or written over is refused or another's. */

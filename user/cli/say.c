@@ -237,9 +237,11 @@ json_t *json_text(const char *name)
 	return value;
 }
 
+/* To a terminal a name is written so that it does nothing there. */
 static int print_as(json_t *value, size_t flags)
 {
-	char *text = value && !no_memory && !failed ? json_whole(value, flags) : NULL;
+	size_t ascii = isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0;
+	char *text = value && !no_memory && !failed ? json_whole(value, flags | ascii) : NULL;
 
 	json_decref(value);
 	if (failed)
