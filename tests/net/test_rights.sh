@@ -289,6 +289,44 @@ pins_before()
 	as "CAP_SYS_ADMIN CAP_NET_ADMIN" unload s0 >/dev/null || fail "no pins, and it is said"
 }
 
+# shadowed: a pacer of root's with a shadow; $loaded is the program that goes over to it, $pin the pin.
+shadowed()
+{
+	root_loads
+	pacer shadow s0 -c "$open/one.yaml" >/dev/null
+	loaded=$(status .program_id)
+	pin=$(echo /sys/fs/bpf/xdp-pacer/shadow-of-*-by-"$loaded")
+}
+
+# done_in_silence COMMAND...: there is nothing to complain of.
+done_in_silence()
+{
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN" "$@" >/dev/null 2>"$work/err" || fail "$*: $(cat "$work/err")" || return
+	equal "$(cat "$work/err")" "" "$*: what it says"
+}
+
+# Where nobody but root may look, as systemd mounts it, what cannot be seen is told by who had it, and no other.
+pins_unseen()
+{
+	local pin
+
+	trap 'chmod 1777 /sys/fs/bpf' EXIT
+	chmod 700 /sys/fs/bpf
+	root_loads --pin
+	denied load s0 -c "$open/one.yaml" --replace || return
+	stays_behind /sys/fs/bpf/xdp-pacer/s0 unload s0 || return
+	root_loads --pin
+	stays_behind /sys/fs/bpf/xdp-pacer/s0 save s0 "$open/free/s0.state" --and-unload || return
+	shadowed
+	stays_behind "$pin" unload s0 || return
+	shadowed
+	stays_behind "$pin" save s0 "$open/free/s0.state" --and-unload || return
+	root_loads # without either
+	done_in_silence unload s0 || return
+	root_loads
+	done_in_silence save s0 "$open/free/s0.state" --and-unload
+}
+
 # Refused before anything is done, where the whole cannot be: nothing is frozen, and nothing left unsaid.
 not_by_halves()
 {
@@ -336,6 +374,7 @@ check rights-of-each-verb the_table
 check rights-lock-to-read lock_to_read
 check rights-pins-of-root pins_of_root
 check rights-pins-before pins_before
+check rights-pins-unseen pins_unseen
 check rights-not-by-halves not_by_halves
 check rights-pins-of-a-tool pins_of_a_tool
 finish

@@ -89,6 +89,7 @@ static int refused;	     /* errno of attaching without libxdp; 0: it works */
 static const char *verifier_says; /* of a program that it refuses; NULL: it takes them */
 static int verifier_err;	  /* and for what error */
 static uint64_t confirmed_until_ns;
+static bool undoing; /* what is left is told */
 
 static struct interface *interface_of(int ifindex)
 {
@@ -210,6 +211,7 @@ static void look_at(const struct interface *i, struct site *site)
 	site->pacer = !only_named;
 	site->pacer_id = first;
 	site->abi = PACER_ABI_VERSION + other_abi;
+	site->tools = control.tools;
 	site->pacer_fd = FD + (int)first;
 }
 
@@ -557,7 +559,7 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 
 void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 {
-	(void)left;
+	assert_int_equal(left != NULL, undoing && shadowed); /* where it has none, none is left */
 	interface_of(ifindex)->shadows &= ~(1ull << prog_id);
 }
 
@@ -633,6 +635,7 @@ void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t go
 	struct interface *i = named(ifname);
 
 	(void)gone;
+	assert_true(!undoing || !left == !control.tools); /* as with a shadow */
 	if (!ids->of[PINNED_4] || i->pins != ids->of[PINNED_4])
 		return;
 	if (left && befalls())
@@ -645,7 +648,7 @@ void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pin
 {
 	(void)ifname;
 	(void)gone;
-	assert_true(err < 0);
+	assert_true(err < 0 && (!undoing || !left == !control.tools));
 	if (left)
 		left->cause = -err;
 }
@@ -708,8 +711,11 @@ static int promote(void)
 static int undo(void)
 {
 	struct pins_left left;
-	int result = attach_undo(names[0], &left, &error);
+	int result;
 
+	undoing = true;
+	result = attach_undo(names[0], &left, &error);
+	undoing = false;
 	told_left = left.cause;
 	return result;
 }

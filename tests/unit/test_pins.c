@@ -1147,6 +1147,33 @@ static void test_what_is_others_is_told(void **unused)
 	assert_int_equal(cause, EACCES);
 }
 
+/* What cannot be looked at may be there: the folder of all is a link that leads nowhere. */
+static void test_what_is_unseen_is_told(void **unused)
+{
+	struct pins_left left = {.cause = 0};
+	char all[256];
+
+	(void)unused;
+	begin();
+	pinned_remove("lo", &of_lo, 1, &left);
+	pinned_remove_unread("lo", -EMFILE, 1, &left);
+	pins_drop_shadow(1, 3, &left);
+	assert_int_equal(left.cause, 0); /* there is no such folder */
+	snprintf(all, sizeof(all), "%s/xdp-pacer", root);
+	assert_int_equal(symlink("xdp-pacer", all), 0);
+	pinned_remove("lo", &of_lo, 1, &left);
+	assert_int_equal(left.cause, ELOOP);
+	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
+	left.cause = 0;
+	pinned_remove_unread("lo", -EMFILE, 1, &left);
+	assert_int_equal(left.cause, EMFILE);
+	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
+	left.cause = 0;
+	pins_drop_shadow(1, 3, &left);
+	assert_int_equal(left.cause, ELOOP);
+	assert_non_null(strstr(left.path, "/xdp-pacer/shadow-of-1-by-3"));
+}
+
 /* A pacer gives way where what it has pinned can go with it, or is another's. */
 static void test_what_may_go(void **unused)
 {
@@ -1325,7 +1352,7 @@ int main(void)
 	    TEST(test_what_is_others_is_told),	TEST(test_what_may_go),
 	    TEST(test_whose_it_is_unseen),	TEST(test_of_whom_is_unread),
 	    TEST(test_of_one_in_part),		TEST(test_one_is_unseen),
-	    TEST(test_which_maps_are_whose),
+	    TEST(test_which_maps_are_whose),	TEST(test_what_is_unseen_is_told),
 	};
 	int failed;
 

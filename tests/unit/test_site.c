@@ -21,7 +21,11 @@ static struct {
 	const char *program;
 	struct {
 		const char *name;
-		uint32_t type, value_size, word[2];
+		uint32_t type, value_size;
+		union {
+			uint32_t word[2];
+			struct pacer_control control;
+		};
 	} map[MAPS];
 	uint32_t ended; /* so often has the program ended before it is opened */
 } kernel;
@@ -97,7 +101,7 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 {
 	(void)fd;
 	(void)key;
-	memcpy(value, kernel.map[opened - 1].word, sizeof(kernel.map[0].word));
+	memcpy(value, &kernel.map[opened - 1].control, kernel.map[opened - 1].value_size);
 	return broken() ? -errno : 0;
 }
 
@@ -160,6 +164,33 @@ static void test_is_a_pacer(void **unused)
 	begin();
 	kernel.program = "filter";
 	assert_is(false, false, 0);
+}
+
+static bool has_tools(void)
+{
+	bool tools;
+
+	opened = 0;
+	assert_int_equal(site_open("eth0", 3, &site, &error), 0);
+	tools = site.tools;
+	site_close(&site);
+	return tools;
+}
+
+/* Where the version at hand says so; those of others may. */
+static void test_heeds_tools(void **unused)
+{
+	(void)unused;
+	begin();
+	assert_true(has_tools());
+	kernel.map[1].word[1] = PACER_ABI_VERSION;
+	assert_true(has_tools()); /* of a control map that is too short */
+	kernel.map[1].value_size = sizeof(struct pacer_control);
+	assert_false(has_tools());
+	kernel.map[1].control.tools = 1;
+	assert_true(has_tools());
+	kernel.program = "filter";
+	assert_false(has_tools());
 }
 
 static void test_cannot_be_read(void **unused)
@@ -227,9 +258,8 @@ static void test_has_a_shadow(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_is_a_pacer),
-	    cmocka_unit_test(test_cannot_be_read),
-	    cmocka_unit_test(test_ends_meanwhile),
+	    cmocka_unit_test(test_is_a_pacer),	   cmocka_unit_test(test_heeds_tools),
+	    cmocka_unit_test(test_cannot_be_read), cmocka_unit_test(test_ends_meanwhile),
 	    cmocka_unit_test(test_has_a_shadow),
 	};
 

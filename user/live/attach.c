@@ -676,13 +676,18 @@ struct leaving {
 	uint32_t prog_id;
 	struct pinned_ids pinned;
 	int unread;
+	bool tools, shadowed; /* it may have pins; a shadow */
 };
 
-/* Removes the pins of a pacer that is off. */
+/*
+ * Removes the pins of a pacer that is off. Where it cannot be seen whether they are gone, only
+ * those that it may have had are left.
+ */
 static void forget(const char *ifname, int ifindex, const struct leaving *of,
 		   struct pins_left *left)
 {
-	pins_drop_shadow(ifindex, of->prog_id, left);
+	pins_drop_shadow(ifindex, of->prog_id, of->shadowed ? left : NULL);
+	left = of->tools ? left : NULL;
 	if (of->unread)
 		pinned_remove_unread(ifname, of->unread, of->prog_id, left);
 	else
@@ -721,6 +726,8 @@ static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
 		}
 		last.prog_id = site.pacer_id;
 		last.unread = pinned_ids_of(site.pacer_fd, &last.pinned);
+		last.tools = site.tools;
+		last.shadowed = site_has_shadow(site.pacer_fd) != 0; /* unread: it may */
 		err = detach(&site, last.prog_id);
 		site_close(&site);
 	}

@@ -619,7 +619,7 @@ static int stays(const char *ifname, const char *folder, const struct pinned_ids
 	struct inside in;
 
 	if (access(pinned_path(ifname, path), F_OK))
-		return 0;
+		return is_none() ? 0 : errno;
 	in = look_into(folder);
 	if (have_common(&in.ids, ids))
 		return err ? err : EAGAIN;
@@ -675,7 +675,7 @@ void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pin
 	char name[IF_NAMESIZE], path[PINNED_PATH];
 
 	sweep(ifname, gone);
-	if (!access(pinned_path(ifname, path), F_OK))
+	if (!access(pinned_path(ifname, path), F_OK) || !is_none())
 		note_left(folder_of(ifname, name), -err, left);
 }
 

@@ -74,7 +74,8 @@ void pinned_sweep(const char *ifname);
 /*
  * Removes the pins `ids` of the interface, whose program `gone` is detached, and those of another
  * name if nobody else uses them: an interface may have had another name. Partners that share them
- * keep theirs. `left` may be NULL.
+ * keep theirs. Where it cannot be seen whether they are there, *left has them: so `left` is NULL
+ * where it had none, or nobody asks.
  */
 void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t gone,
 		   struct pins_left *left);

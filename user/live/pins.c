@@ -527,7 +527,8 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 	if (!unlink(shadow_path(ifindex, prog_id, path, sizeof(path))))
 		return;
 	cause = errno;
-	if (!lstat(path, &st)) /* a file system that is read-only says so of what is not there */
+	/* A file system that is read-only says so of what is not there. */
+	if (!lstat(path, &st) || errno != ENOENT)
 		pins_note_left(left, pins_bpffs(), path + strlen(pins_bpffs()) + 1, cause);
 }
 

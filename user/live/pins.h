@@ -51,7 +51,10 @@ void pins_sweep(int ifindex, struct pins_left *left);
  */
 int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
 		    struct policy_error *error);
-/* It may be gone already. `left` may be NULL. */
+/*
+ * It may be gone already. Where that cannot be seen, *left has it: so `left` is NULL where it had
+ * none, or nobody asks.
+ */
 void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left);
 /* Could it be removed, if it is there? 0, or -1 with *error filled. */
 int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id,

@@ -70,6 +70,7 @@ const char *site_ip_word(const struct site *site)
 
 struct asking {
 	uint32_t abi;
+	bool tools; /* see struct site */
 	bool is;
 	int err; /* a map or the program could not be read, so that it may be */
 };
@@ -77,6 +78,7 @@ struct asking {
 /* Reads the first words of a map, if it is the control map of a pacer. */
 static void look_for_control(int map_fd, const struct bpf_map_info *info, struct asking *asking)
 {
+	const struct pacer_control *control;
 	uint32_t key = 0, *value;
 
 	if (strcmp(info->name, ".data.control") || info->type != BPF_MAP_TYPE_ARRAY ||
@@ -86,7 +88,10 @@ static void look_for_control(int map_fd, const struct bpf_map_info *info, struct
 	if (!value || bpf_map_lookup_elem(map_fd, &key, value)) {
 		asking->err = -errno;
 	} else if (value[0] == PACER_MAGIC) {
+		control = (const void *)value;
 		asking->abi = value[1];
+		asking->tools = asking->abi != PACER_ABI_VERSION ||
+				info->value_size < sizeof(*control) || control->tools;
 		asking->is = true;
 	}
 	free(value);
@@ -140,13 +145,14 @@ static int ask_maps(int prog_fd,
 	return asking->is ? 1 : asking->err;
 }
 
-/* 1: it is, of that ABI version; 0: it is none; -errno. */
-static int is_pacer(int prog_fd, uint32_t *abi)
+/* Notes what is known of it. 1: it is a pacer; 0: it is none; -errno. */
+static int is_pacer(struct site *site)
 {
 	struct asking asking = {0};
-	int is = ask_maps(prog_fd, look_for_control, &asking);
+	int is = ask_maps(site->pacer_fd, look_for_control, &asking);
 
-	*abi = asking.abi;
+	site->abi = asking.abi;
+	site->tools = asking.tools;
 	return is;
 }
 
@@ -224,7 +230,7 @@ static int look(struct site *site)
 		}
 	}
 	site->named = site->pacer_fd >= 0;
-	err = site->named ? is_pacer(site->pacer_fd, &site->abi) : 0;
+	err = site->named ? is_pacer(site) : 0;
 	site->pacer = err > 0;
 	return err < 0 ? err : 0;
 }

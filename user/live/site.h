@@ -32,6 +32,8 @@ struct site {
 	struct xdp_program *entry;	  /* the pacer among them */
 	bool named;			  /* a program has the pacer's name */
 	bool pacer;			  /* and it is a pacer */
+	/* It may have pins (pinned.h): other tools are heeded, or it is of another version. */
+	bool tools;
 	uint32_t pacer_id, abi;
 	int pacer_fd; /* -1: none of that name */
 };
