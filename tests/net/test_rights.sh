@@ -322,6 +322,8 @@ pins_unseen()
 	shadowed
 	stays_behind "$pin" save s0 "$open/free/s0.state" --and-unload || return
 	root_loads # without either
+	done_in_silence load s0 -c "$open/one.yaml" --replace || return
+	[ "$(status .program_id)" != "$loaded" ] || fail "it is not replaced" || return
 	done_in_silence unload s0 || return
 	root_loads
 	done_in_silence save s0 "$open/free/s0.state" --and-unload

@@ -585,6 +585,7 @@ int pinned_check(const char *ifname, const struct pinned_ids *instead, struct po
 int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *why)
 {
 	(void)ids;
+	assert_true(control.tools); /* else it has none */
 	return befalls() ? policy_fail(why, 0, "%s: its pins may not go", ifname) : 0;
 }
 

@@ -325,7 +325,10 @@ static int may_leave_nothing(struct loading *l)
 		return 0;
 	if (find_pinned(l))
 		return -1;
-	return pinned_may_go(l->ifname, &l->pinned, l->error) || may_leave_no_shadow(l) ? -1 : 0;
+	/* Of one that has none it is not asked: who may not look there cannot be told so. */
+	if (l->before.tools && pinned_may_go(l->ifname, &l->pinned, l->error))
+		return -1;
+	return may_leave_no_shadow(l);
 }
 
 /* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
