@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Run a command and kill it, or hold it up, at a chosen point.
+ * Run a command and kill it, end it by a signal, or hold it up, at a chosen point.
  *
  *   cut SYSCALL COUNT US HOLD_MS COMMAND...
  *
  * The point: from where the command first enters SYSCALL (execve, socket, flock, membarrier, clone
  * or fsync), COUNT more system calls entered, and then US microseconds of running. HOLD_MS 0:
- * killed there by SIGKILL; else it stands still for so long, and goes on.
+ * killed there by SIGKILL; -N: signal N comes to it there; else it stands still for so long, and
+ * goes on.
  *
  * The first socket of xdp-pacer comes before all that it changes; some 500 calls before it are of
  * the dynamic linker.
@@ -14,8 +15,8 @@
  * What a build for coverage writes as it ends is no work of the command, and takes two thousand
  * calls: from the first of its files on, no point is reached any more.
  *
- * Exit code: 100 if the point was reached (and a command that was held up ended well), else the
- * command's own.
+ * Exit code: 100 if the point was reached (and a command that was held up ended well, or the signal
+ * ended it), else the command's own.
  */
 #include <err.h>
 #include <signal.h>
@@ -145,7 +146,10 @@ int main(int argc, char **argv)
 	} else if (!hold_ms) {
 		kill(pid, SIGKILL);
 	}
-	if (hold_ms) {
+	if (hold_ms < 0) {
+		kill(pid, (int)-hold_ms);
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+	} else if (hold_ms) {
 		pause_us(hold_ms * 1000);
 		if (us)
 			kill(pid, SIGCONT);
@@ -154,6 +158,8 @@ int main(int argc, char **argv)
 	}
 	if (waitpid(pid, &status, 0) != pid)
 		err(2, "wait");
+	if (hold_ms < 0)
+		return WIFSIGNALED(status) ? REACHED : code_of(status);
 	if (hold_ms && code_of(status))
 		return code_of(status);
 	return REACHED;

@@ -378,21 +378,6 @@ is_stopped()
 	[ "$(ps -o state= -p "$1")" = T ]
 }
 
-is_over()
-{
-	! kill -0 "$1" 2>/dev/null
-}
-
-# beside_lock COMMAND...: in the background, with $work/lock in the place of the lock, which holds up nobody else.
-beside_lock()
-{
-	# shellcheck disable=SC2016 # of the shell that it runs
-	background "$SERVER" unshare -m sh -c '
-		mount --bind "$1" /run/xdp-pacer.lock || exit 99
-		shift
-		exec "$@"' sh "$work/lock" "$BUILD/xdp-pacer" "$@" >"$work/out" 2>"$work/err"
-}
-
 # Who waits for long says for whom; once that is said, a signal ends a service, too.
 waits_for_who_is_stopped()
 {

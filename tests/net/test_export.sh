@@ -381,6 +381,25 @@ mounted_on()
 	equal "$(ls "$work/mounted") $(cat "$work/mounted/m.prom")" "m.prom before" "what is there"
 }
 
+# A signal that comes while it is written ends it once nothing is left beside it.
+ended()
+{
+	local n code
+
+	limit one 10
+	load one
+	mkdir "$work/ended"
+	for n in 0 1 2; do # to the disk, closed, and given its name
+		code=0
+		in_server "$(tool cut)" fsync "$n" 0 -15 "$BUILD/xdp-pacer" export s0 --textfile "$work/ended/m.prom" ||
+			code=$?
+		equal "$code" 100 "exit code" || return
+		equal "$(ls "$work/ended")" m.prom "what is there" || return
+		grep -q ^xdp_pacer_up "$work/ended/m.prom" || fail "it is not whole" || return
+		rm "$work/ended/m.prom"
+	done
+}
+
 # On a full disk, or where there is no folder, what was there stays, and nothing else comes.
 full_disk()
 {
@@ -498,6 +517,7 @@ check export-missing missing
 check export-usual-place usual_place
 check export-few-files few_files
 check export-full-disk full_disk
+check export-ended ended
 check export-mounted-on mounted_on
 check export-alerts alerts
 check export-prometheus prometheus

@@ -224,6 +224,45 @@ written_meanwhile()
 	equal "$(find "$work" -name 'kept.yaml.*' | wc -l)" 0 "files that are left beside it"
 }
 
+# A signal that comes as the file beside is written, or as the change is made, ends it with both done.
+saved_and_ended()
+{
+	local n code
+
+	for n in 0 20; do
+		load office
+		cp "$work/office.yaml" "$work/kept.yaml"
+		code=0
+		in_server "$(tool cut)" fsync "$n" 0 -15 "$BUILD/xdp-pacer" set s0 dns.packets=300 \
+			--save "$work/kept.yaml" >"$work/first" 2>&1 || code=$?
+		equal "$code" 100 "exit code: $(cat "$work/first")" || return
+		equal "$(differs "$work/kept.yaml")" "" "differences" || return
+		grep -q 'packets: 300' "$work/kept.yaml" || fail "it is not written" || return
+		equal "$(find "$work" -name 'kept.yaml.*' | wc -l)" 0 "files that are left beside it" || return
+		pacer unload s0 >/dev/null
+	done
+}
+
+# While it waits for another process nothing lies beside the file, and a signal ends it at once.
+ended_while_it_waits()
+{
+	local code=0
+
+	load office
+	cp "$work/office.yaml" "$work/kept.yaml"
+	: >"$work/lock"
+	exec 9>>"$work/lock"
+	flock 9
+	beside_lock set s0 dns.packets=300 --save "$work/kept.yaml" 9>&-
+	until_true 10 waits_for_lock || return
+	kill -TERM "$pid"
+	until_true 10 is_over "$pid" || fail "the signal does not end it" || return
+	wait "$pid" || code=$?
+	exec 9>&-
+	equal "$code" 143 "exit code: $(cat "$work/err")" || return
+	as_it_was 1
+}
+
 # What cannot be replaced, as a file that a container is given: the change is in force alone, and that is said.
 not_replaced()
 {
@@ -267,4 +306,6 @@ check set-saved-full-disk full_disk
 check set-saved-not-replaced not_replaced
 check set-saved-by-two saved_by_two
 check set-saved-written-meanwhile written_meanwhile
+check set-saved-and-ended saved_and_ended
+check set-saved-ended-while-it-waits ended_while_it_waits
 finish

@@ -97,7 +97,7 @@ static int set(void)
 {
 	char one[] = "a.packets=8", other[] = "bans=128", *both[] = {one, other};
 
-	return change_set(&pacer, both, 2, 0, &plan, &error);
+	return change_set(&pacer, both, 2, 0, NULL, &plan, &error);
 }
 
 static int rotate_it(void)

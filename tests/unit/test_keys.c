@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "config/durable.h"
+#include "ended.h"
 #include "failing.h"
 #include "keys/keys.h"
 #include "oracle.h"
@@ -944,6 +945,38 @@ static void test_where_a_file_lies(void **unused)
 	assert_int_equal(left_beside(), 0);
 }
 
+static void end(void)
+{
+	raise(ends_by);
+}
+
+static const char *ends_at;
+
+static void make_ended(void)
+{
+	failing_from(1, 0, ends_at);
+	failing.before = end;
+	failing.on = true;
+	(void)!durable_make(path, "abc", 3);
+}
+
+/* A signal that comes while a file is made ends it once nothing is left beside that. */
+static void test_ended_as_it_is_made(void **unused)
+{
+	static const char *const at[] = {"mkostemp", "write", "fsync", "link"};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(at); i++) {
+		for (size_t k = 0; k < ARRAY(ending); k++) {
+			unlink(path);
+			ends_at = at[i];
+			assert_true(ended_by(ending[k], make_ended));
+			assert_int_equal(access(path, F_OK), 0);
+			assert_int_equal(left_beside(), 0);
+		}
+	}
+}
+
 /* ---- killed at any instruction ---- */
 
 #define KILL_MAX 2
@@ -1057,6 +1090,7 @@ int main(void)
 	    cmocka_unit_test(test_long_path),
 	    cmocka_unit_test(test_calls_that_may_fail),
 	    cmocka_unit_test(test_where_a_file_lies),
+	    cmocka_unit_test(test_ended_as_it_is_made),
 	    cmocka_unit_test(test_killed_at_any_instruction),
 	};
 

@@ -18,10 +18,11 @@
 #include <cmocka.h>
 
 #include "cli/new_file.h"
+#include "ended.h"
 
 static char folder[32];
 
-/* The calls that fail; each from this one on, 1 being the next. */
+/* The calls that fail, or at which a signal comes; each from this one on, 1 being the next. */
 static struct {
 	int cause, write_at, fsync_at, fchown_at, fchmod_at, close_at;
 } failing;
@@ -31,6 +32,10 @@ static bool fails(int *at)
 {
 	if (!*at || --*at)
 		return false;
+	if (ends_by) {
+		raise(ends_by);
+		return false;
+	}
 	errno = failing.cause;
 	return true;
 }
@@ -325,6 +330,69 @@ static void test_changed(void **unused)
 	assert_files(1);
 }
 
+static int *ends_at;
+
+static void write_and_commit(void)
+{
+	struct new_file file;
+
+	if (ends_at)
+		*ends_at = 1;
+	if (write_beside(&file, "policy", "new"))
+		return;
+	if (!ends_at) /* while what comes before it is done */
+		raise(ends_by);
+	new_file_commit(&file);
+}
+
+static void write_and_drop(void)
+{
+	struct new_file file;
+
+	if (write_beside(&file, "policy", "other"))
+		return;
+	raise(ends_by);
+	new_file_drop(&file);
+}
+
+/* A signal ends it once the file has its name, or is gone: none is left beside. */
+static void test_ended(void **unused)
+{
+	int *const call[] = {&failing.write_at,	 &failing.fsync_at, &failing.fchown_at,
+			     &failing.fchmod_at, &failing.close_at, NULL};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(call) / sizeof(*call); i++) {
+		for (size_t k = 0; k < sizeof(ending) / sizeof(*ending); k++) {
+			ends_at = call[i];
+			put("policy", "old");
+			assert_true(ended_by(ending[k], write_and_commit));
+			assert_text("policy", "new");
+			assert_true(ended_by(ending[k], write_and_drop));
+			assert_text("policy", "new");
+			assert_files(1);
+		}
+	}
+}
+
+static void hold_and_wait(void)
+{
+	struct new_file file;
+
+	if (!new_file_hold(&file, "policy"))
+		raise(ends_by);
+}
+
+/* Nothing is beside the file yet: what holds it may wait for long, and a signal ends it at once. */
+static void test_ended_before(void **unused)
+{
+	(void)unused;
+	put("policy", "old");
+	assert_true(ended_by(SIGTERM, hold_and_wait));
+	assert_text("policy", "old");
+	assert_files(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +406,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_folder_fails, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_taken, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_changed, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_ended, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_ended_before, make_folder, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

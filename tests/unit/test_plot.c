@@ -4,6 +4,7 @@
  * against an oracle that keeps every use, what is told to gnuplot (a script in its place), and
  * where the file is written.
  */
+#include "ended.h"
 #include "oracle.h"
 
 #include <dirent.h>
@@ -606,6 +607,36 @@ static void test_no_file(void **unused)
 	close(fd);
 }
 
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to)
+{
+	if (ends_by)
+		raise(ends_by);
+	return __real_rename(from, to);
+}
+
+static void write_file(void)
+{
+	(void)plot_write_file(content(), svg);
+}
+
+/* A signal that comes while it is written ends it once nothing is left beside it. */
+static void test_ended(void **unused)
+{
+	int before;
+
+	(void)unused;
+	unlink(svg);
+	before = entries();
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++) {
+		assert_true(ended_by(ending[i], write_file));
+		is_content(svg);
+		assert_int_equal(entries(), before + 1);
+		unlink(svg);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -617,6 +648,7 @@ int main(void)
 	    cmocka_unit_test_setup(test_fails, begin),
 	    cmocka_unit_test_setup(test_file, begin),
 	    cmocka_unit_test_setup(test_no_file, begin),
+	    cmocka_unit_test_setup(test_ended, begin),
 	};
 	char name[80];
 	int failed;

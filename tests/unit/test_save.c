@@ -39,11 +39,6 @@ void state_free(struct state *s)
 	(void)s;
 }
 
-void state_block_stops(sigset_t *before)
-{
-	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, before), 0);
-}
-
 /* Before it is frozen. */
 int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
 		       struct policy_error *why)

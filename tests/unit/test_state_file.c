@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A saved state that another machine, another build, a full disk or a stranger has had a hand in.
  */
+#include "ended.h"
 #include "oracle.h"
 
 #include <dirent.h>
@@ -653,6 +654,8 @@ int __wrap_rename(const char *from, const char *to)
 {
 	if (!strncmp(from, folder, strlen(folder)))
 		is_held(from + strlen(folder) + 1);
+	if (ends_by)
+		raise(ends_by);
 	return __real_rename(from, to);
 }
 
@@ -719,6 +722,23 @@ static void no_second_descriptor(void **unused)
 	as_it_was(NULL);
 }
 
+static void save_again(void)
+{
+	(void)save();
+}
+
+/* A signal that comes while it is saved ends it once nothing is left beside it. */
+static void ended_as_it_is_saved(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++) {
+		put(whole, n);
+		assert_true(ended_by(ending[i], save_again));
+		as_it_was(NULL);
+		assert_int_equal(in_folder(), 3);
+	}
+}
+
 static void no_files(void **unused)
 {
 	char other[80];
@@ -759,6 +779,7 @@ int main(void)
 	    cmocka_unit_test(cleaned_as_it_is_saved),
 	    cmocka_unit_test(replaced_before_it_is_locked),
 	    cmocka_unit_test(no_second_descriptor),
+	    cmocka_unit_test(ended_as_it_is_saved),
 	};
 
 	return cmocka_run_group_tests(tests, with_state, without_state);

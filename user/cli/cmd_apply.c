@@ -194,50 +194,75 @@ static char *assigned(const struct options *o, int *code)
 	return NULL;
 }
 
-/* 0, or the exit code. */
-static int prepare_file(const struct options *o, struct new_file *file)
-{
-	int code, err = new_file_hold(file, o->save);
-	char *text = assigned(o, &code);
+struct saving {
+	const char *name;
+	struct new_file file;
+	char *text;
+};
 
-	if (!text) {
-		new_file_drop(file);
-		return code;
-	}
-	if (!err)
-		err = new_file_write(file, text);
-	free(text);
-	if (!err)
+static int not_saved(const struct saving *s, int err, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%.200s: cannot be written: %s: nothing is changed", s->name,
+			   err == EINVAL ? "it is no file" : strerror(err));
+}
+
+static void end_saving(struct saving *s)
+{
+	free(s->text);
+	new_file_drop(&s->file);
+}
+
+/* 0, or the exit code. */
+static int prepare_file(const struct options *o, struct saving *s)
+{
+	struct policy_error error = {0};
+	int code, err = new_file_hold(&s->file, o->save);
+
+	s->text = assigned(o, &code);
+	if (s->text && !err)
 		return EXIT_DONE;
-	new_file_drop(file);
-	complaint("%s: cannot be written: %s: nothing is changed", o->save,
-		  err == EINVAL ? "it is no file" : strerror(err));
-	return EXIT_FAILED;
+	if (s->text) {
+		(void)not_saved(s, err, &error);
+		code = complain(NULL, &error);
+	}
+	end_saving(s);
+	return code;
+}
+
+static int write_file(void *saving, struct policy_error *error)
+{
+	struct saving *s = saving;
+	int err = new_file_write(&s->file, s->text);
+
+	return err ? not_saved(s, err, error) : 0;
 }
 
 static int set(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
-	struct new_file file = {.fd = -1};
+	struct saving s = {.name = o->save, .file = {.fd = -1}};
+	const struct change_first first = {write_file, &s};
 	static struct plan plan;
 	int result, err;
 
-	result = o->save ? prepare_file(o, &file) : 0;
+	result = o->save ? prepare_file(o, &s) : 0;
 	if (result)
 		return result;
-	result = change_set(a, o->args + 1, o->n_args - 1, o->confirm_ns, &plan, &error);
+	result = change_set(a, o->args + 1, o->n_args - 1, o->confirm_ns, o->save ? &first : NULL,
+			    &plan, &error);
 	if (result < 0) {
-		new_file_drop(&file);
+		end_saving(&s);
 		if (result == CHANGE_WRONG)
 			error.line = 0; /* the line is of a text that the operator does not see */
 		return complain(result == CHANGE_WRONG || error.line ? "set" : NULL, &error);
 	}
 	change_noted(a);
-	err = o->save ? new_file_commit(&file) : 0;
+	err = o->save ? new_file_commit(&s.file) : 0;
+	end_saving(&s);
 	if (!err)
 		return in_force(a, o, &plan, result, &error);
 	complaint("%s: the change is in force, but %s: %s", o->save,
-		  file.written ? "may not outlast a power failure there" : "was not written",
+		  s.file.written ? "may not outlast a power failure there" : "was not written",
 		  err == ESTALE ? "the file was changed meanwhile: say it again" : strerror(err));
 	return EXIT_FAILED;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -149,15 +150,11 @@ static int serve(struct watch *w, const struct options *o)
 
 /* --- as a file ------------------------------------------------------------------------------ */
 
-/* Under another name, and in the file's place when it is whole; 0, or an errno. */
-static int write_beside(const char *file, const char *text, size_t len)
+/* By way of a file whose name ends in XXXXXX. */
+static int replace(const char *file, char *name, const char *text, size_t len)
 {
-	char name[PATH_MAX];
-	int fd, err;
+	int fd = mkostemp(name, O_CLOEXEC), err;
 
-	if (snprintf(name, sizeof(name), "%s.XXXXXX", file) >= (int)sizeof(name))
-		return ENAMETOOLONG;
-	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		return errno;
 	err = write_whole(fd, text, len) ? errno : 0;
@@ -171,6 +168,21 @@ static int write_beside(const char *file, const char *text, size_t len)
 		unlink(name);
 	else
 		(void)durable_name(file); /* if not, the next file will be */
+	return err;
+}
+
+/* Under another name, and in the file's place when it is whole; 0, or an errno. */
+static int write_beside(const char *file, const char *text, size_t len)
+{
+	char name[PATH_MAX];
+	sigset_t before;
+	int err;
+
+	if (snprintf(name, sizeof(name), "%s.XXXXXX", file) >= (int)sizeof(name))
+		return ENAMETOOLONG;
+	durable_block_stops(&before);
+	err = replace(file, name, text, len);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 

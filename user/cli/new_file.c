@@ -40,6 +40,7 @@ int new_file_hold(struct new_file *file, const char *name)
 {
 	file->beside[0] = 0;
 	file->written = false;
+	file->blocks = false;
 	file->fd = -1;
 	if (!realpath(name, file->name) || stat(file->name, &file->was))
 		return errno;
@@ -57,6 +58,8 @@ int new_file_write(struct new_file *file, const char *text)
 		file->beside[0] = 0;
 		return ENAMETOOLONG;
 	}
+	durable_block_stops(&file->before);
+	file->blocks = true;
 	fd = mkostemp(file->beside, O_CLOEXEC);
 	if (fd < 0) {
 		file->beside[0] = 0;
@@ -108,4 +111,7 @@ void new_file_drop(struct new_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	file->fd = -1;
+	if (file->blocks)
+		sigprocmask(SIG_SETMASK, &file->before, NULL);
+	file->blocks = false;
 }

@@ -10,6 +10,7 @@
 #define PACER_NEW_FILE_H
 
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -19,11 +20,14 @@ struct new_file {
 	bool written;		   /* it has its name, if perhaps not after a power failure */
 	struct stat was;	   /* of the file, as it began to be held */
 	int fd;			   /* which is open, and locked; -1: none */
+	bool blocks;		   /* signals wait until it is over; before they did as here: */
+	sigset_t before;
 };
 
 /* A link is followed. Whatever it returns, new_file_commit or new_file_drop ends it. */
 int new_file_hold(struct new_file *file, const char *name);
-/* Writes the text beside the file that is held, with its owner and mode. */
+/* Writes the text beside the file that is held, with its owner and mode. From here on a signal
+ * that would leave it there waits for the end: nothing may wait for others in between. */
 int new_file_write(struct new_file *file, const char *text);
 /* Puts it in the file's place. ESTALE: somebody else has written to that. */
 int new_file_commit(struct new_file *file);

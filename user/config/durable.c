@@ -9,6 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+void durable_block_stops(sigset_t *before)
+{
+	sigset_t stops;
+
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGINT);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGHUP);
+	sigaddset(&stops, SIGQUIT);
+	sigprocmask(SIG_BLOCK, &stops, before);
+}
+
 int durable_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -45,16 +57,11 @@ int write_whole(int fd, const void *from, size_t bytes)
 	return 0;
 }
 
-int durable_make(const char *path, const void *from, size_t bytes)
+/* By way of a file whose name ends in XXXXXX. */
+static int make_beside(const char *path, char *temporary, const void *from, size_t bytes)
 {
-	char temporary[PATH_MAX];
-	int fd, result, why;
+	int fd = mkostemp(temporary, O_CLOEXEC), result, why; /* of mode 0600 */
 
-	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	fd = mkostemp(temporary, O_CLOEXEC); /* of mode 0600 */
 	if (fd < 0)
 		return -1;
 	result = write_whole(fd, from, bytes) || fsync(fd) ||
@@ -64,4 +71,20 @@ int durable_make(const char *path, const void *from, size_t bytes)
 	close(fd);
 	errno = why;
 	return result ? -1 : 0;
+}
+
+int durable_make(const char *path, const void *from, size_t bytes)
+{
+	char temporary[PATH_MAX];
+	sigset_t before;
+	int result;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	durable_block_stops(&before);
+	result = make_beside(path, temporary, from, bytes);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return result;
 }

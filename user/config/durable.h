@@ -9,8 +9,13 @@
 #ifndef PACER_DURABLE_H
 #define PACER_DURABLE_H
 
+#include <signal.h>
 #include <stddef.h>
 
+/* Interrupt, end, hang-up and quit wait from here on, until the mask before is set again: nothing
+ * removes what one of them leaves beside a file. Not for long, and not while others are waited for.
+ */
+void durable_block_stops(sigset_t *before);
 /* Makes a file of mode 0600, whole before it has its name; one of that name stays as it is.
  * 0; -1: see errno, and nothing is left but, where only the folder fails, the file. */
 __attribute__((warn_unused_result)) int durable_make(const char *path, const void *from,

@@ -152,7 +152,7 @@ static char *assign(char *text, const char *assignment, struct policy_error *err
 }
 
 int change_set(struct attached *a, char *const *assignments, int n, uint64_t confirm_ns,
-	       struct plan *plan, struct policy_error *error)
+	       const struct change_first *first, struct plan *plan, struct policy_error *error)
 {
 	int fd = lock_settled(a, error), result = -1;
 	struct policy *valid = NULL;
@@ -169,7 +169,7 @@ int change_set(struct attached *a, char *const *assignments, int n, uint64_t con
 		valid = policy_parse(text, strlen(text), error);
 	if (!valid)
 		result = error->line == POLICY_NO_MEMORY ? -1 : CHANGE_WRONG;
-	else
+	else if (!first || !first->run(first->arg, error))
 		result = put_in_force(a, text, NULL, confirm_ns, plan, error);
 	policy_free(valid);
 	free(text);

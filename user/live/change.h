@@ -24,13 +24,20 @@
  */
 int change_apply(struct attached *a, const char *text, const struct set_texts *sets,
 		 uint64_t confirm_ns, struct plan *plan, struct policy_error *error);
+/* What is done once no other process is waited for any more, and before the change: 0; -1, with
+ * *error filled: nothing is changed. */
+struct change_first {
+	int (*run)(void *arg, struct policy_error *error);
+	void *arg;
+};
+
 /*
  * Writes "RULE.FIELD=VALUE"s into the text in force and applies that, as above. CHANGE_WRONG, with
- * *error filled, where one of them is not right; nothing is changed then.
+ * *error filled, where one of them is not right; nothing is changed then. `first` may be NULL.
  */
 #define CHANGE_WRONG (-2)
 int change_set(struct attached *a, char *const *assignments, int n, uint64_t confirm_ns,
-	       struct plan *plan, struct policy_error *error);
+	       const struct change_first *first, struct plan *plan, struct policy_error *error);
 /* A policy on trial stays. */
 int change_confirm(struct attached *a, struct policy_error *error);
 

@@ -2,8 +2,10 @@
 #include "live/save.h"
 
 #include <linux/capability.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include "config/durable.h"
 #include "live/attach.h"
 #include "live/copies.h"
 #include "live/freeze.h"
@@ -174,7 +176,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 		return -1;
 	fd = copies_lock_of(a, error);
 	/* Who is stopped in between would leave it frozen. */
-	state_block_stops(&before);
+	durable_block_stops(&before);
 	if (fd >= 0 && !begin_to_freeze(a, &s, error)) {
 		result = take_off(a, file, &s, saved, error);
 		if (result)

@@ -261,17 +261,6 @@ static int write_beside(const char *file, char *path, const struct state *s, uin
 				 file, strerror(errno));
 }
 
-void state_block_stops(sigset_t *before)
-{
-	sigset_t stops;
-
-	sigemptyset(&stops);
-	sigaddset(&stops, SIGINT);
-	sigaddset(&stops, SIGTERM);
-	sigaddset(&stops, SIGHUP);
-	sigprocmask(SIG_BLOCK, &stops, before);
-}
-
 int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error)
 {
@@ -288,7 +277,7 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		errno = ENAMETOOLONG;
 		return no_write(file, error);
 	}
-	state_block_stops(&before);
+	durable_block_stops(&before);
 	result = write_beside(file, path, s, bytes, error);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;

@@ -16,14 +16,10 @@
 #ifndef PACER_STATE_FILE_H
 #define PACER_STATE_FILE_H
 
-#include <signal.h>
-
 #include "live/state.h"
 
 #define STATE_FILE_VERSION 2u /* version 1 is read, too */
 
-/* Interrupt, end and hang-up wait from here on, until the mask before is set again. */
-void state_block_stops(sigset_t *before);
 /* Writes it whole, or leaves what is there. *bytes is its length. */
 int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/durable.h"
 #include "config/text.h"
 #include "offline/search.h"
 #include "plan/kinds.h"
@@ -427,15 +428,11 @@ static int write_straight(int from, const char *svg)
 	return close(fd) && !err ? errno : err;
 }
 
-/* Writes a file beside `svg` and renames it when it is whole; 0, or an errno. */
-static int write_beside(int from, const char *svg, const struct stat *was)
+/* By way of a file whose name ends in XXXXXX. */
+static int replace(int from, const char *svg, char *name, const struct stat *was)
 {
-	char name[PATH_MAX + 8];
-	int fd, err;
+	int fd = mkostemp(name, O_CLOEXEC), err;
 
-	if (snprintf(name, sizeof(name), "%s.XXXXXX", svg) >= PATH_MAX)
-		return ENAMETOOLONG;
-	fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)
 		return errno;
 	set_mode(fd, was);
@@ -446,6 +443,21 @@ static int write_beside(int from, const char *svg, const struct stat *was)
 		err = errno;
 	if (err)
 		unlink(name);
+	return err;
+}
+
+/* Writes a file beside `svg` and renames it when it is whole; 0, or an errno. */
+static int write_beside(int from, const char *svg, const struct stat *was)
+{
+	char name[PATH_MAX + 8];
+	sigset_t before;
+	int err;
+
+	if (snprintf(name, sizeof(name), "%s.XXXXXX", svg) >= PATH_MAX)
+		return ENAMETOOLONG;
+	durable_block_stops(&before);
+	err = replace(from, svg, name, was);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
