@@ -382,7 +382,7 @@ mounted_on()
 }
 
 # A signal that comes while it is written ends it once nothing is left beside it.
-ended()
+ended_as_it_is_written()
 {
 	local n code
 
@@ -517,7 +517,7 @@ check export-missing missing
 check export-usual-place usual_place
 check export-few-files few_files
 check export-full-disk full_disk
-check export-ended ended
+check export-ended ended_as_it_is_written
 check export-mounted-on mounted_on
 check export-alerts alerts
 check export-prometheus prometheus

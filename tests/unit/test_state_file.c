@@ -722,6 +722,61 @@ static void no_second_descriptor(void **unused)
 	as_it_was(NULL);
 }
 
+/* What the looks at a file fail by, once each; 0: they do not. */
+static int fstat_fails, fstatat_fails;
+
+static bool fails(int *cause)
+{
+	if (!*cause)
+		return false;
+	errno = *cause;
+	*cause = 0;
+	return true;
+}
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st)
+{
+	return fails(&fstat_fails) ? -1 : __real_fstat(fd, st);
+}
+
+int __real_fstatat(int fd, const char *name, struct stat *st, int flags);
+int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags);
+int __wrap_fstatat(int fd, const char *name, struct stat *st, int flags)
+{
+	return fails(&fstatat_fails) ? -1 : __real_fstatat(fd, name, st, flags);
+}
+
+static void fail_fstat(int operation)
+{
+	(void)operation;
+	fstat_fails = EIO;
+}
+
+static void fail_fstatat(int operation)
+{
+	(void)operation;
+	fstatat_fails = EIO;
+}
+
+/* A save's file that cannot be looked at is not taken for one that was cleaned: it is removed. */
+static void not_looked_at(void **unused)
+{
+	void (*const fail[])(int) = {fail_fstat, fail_fstatat};
+
+	(void)unused;
+	put(whole, n);
+	for (size_t i = 0; i < ARRAY(fail); i++) {
+		before_lock = fail[i];
+		assert_int_equal(save(), -1);
+		assert_non_null(strstr(error.text, "cannot be written: Input/output error: what"));
+		assert_int_equal(locks, 1);
+		assert_int_equal(in_folder(), 3);
+		as_it_was(NULL);
+	}
+}
+
 static void save_again(void)
 {
 	(void)save();
@@ -779,6 +834,7 @@ int main(void)
 	    cmocka_unit_test(cleaned_as_it_is_saved),
 	    cmocka_unit_test(replaced_before_it_is_locked),
 	    cmocka_unit_test(no_second_descriptor),
+	    cmocka_unit_test(not_looked_at),
 	    cmocka_unit_test(ended_as_it_is_saved),
 	};
 

@@ -183,13 +183,16 @@ static int no_write(const char *file, struct policy_error *error)
 			   strerror(cause));
 }
 
-/* Does the name still lead to the file that is open? */
-static bool is_at(int fd, int directory_fd, const char *name)
+/* Does the name still lead to the file that is open: 1, or 0; -1: it is not known, see errno. */
+static int is_at(int fd, int directory_fd, const char *name)
 {
 	struct stat is, at;
 
-	return !fstat(fd, &is) && !fstatat(directory_fd, name, &at, AT_SYMLINK_NOFOLLOW) &&
-	       is.st_dev == at.st_dev && is.st_ino == at.st_ino;
+	if (fstat(fd, &is))
+		return -1;
+	if (fstatat(directory_fd, name, &at, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -1;
+	return is.st_dev == at.st_dev && is.st_ino == at.st_ino;
 }
 
 #define TRIES 16
@@ -201,22 +204,22 @@ static bool is_at(int fd, int directory_fd, const char *name)
 static int open_beside(char *path)
 {
 	for (int i = 0; i < TRIES; i++) {
-		int fd, cause;
+		int fd, is, cause;
 
 		memset(path + strlen(path) - ANY, 'X', ANY);
 		fd = mkostemp(path, O_CLOEXEC);
 		if (fd < 0)
 			return -1;
-		if (flock(fd, LOCK_EX)) {
-			cause = errno;
-			unlink(path);
-			close(fd);
-			errno = cause;
-			return -1;
-		}
-		if (is_at(fd, AT_FDCWD, path))
+		is = flock(fd, LOCK_EX) ? -1 : is_at(fd, AT_FDCWD, path);
+		if (is > 0)
 			return fd;
+		cause = errno;
+		if (is < 0)
+			unlink(path);
 		close(fd);
+		errno = cause;
+		if (is < 0)
+			return -1;
 	}
 	errno = EBUSY;
 	return -1;
@@ -294,7 +297,7 @@ static int open_left(int directory_fd, const char *name)
 	if (!end || strlen(end) != strlen(BESIDE) + ANY)
 		return -1;
 	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || !is_at(fd, directory_fd, name))) {
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || is_at(fd, directory_fd, name) <= 0)) {
 		close(fd);
 		return -1;
 	}
