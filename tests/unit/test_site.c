@@ -182,11 +182,13 @@ static void test_heeds_tools(void **unused)
 {
 	(void)unused;
 	begin();
+	kernel.map[1].value_size = sizeof(struct pacer_control);
 	assert_true(has_tools());
 	kernel.map[1].word[1] = PACER_ABI_VERSION;
-	assert_true(has_tools()); /* of a control map that is too short */
-	kernel.map[1].value_size = sizeof(struct pacer_control);
 	assert_false(has_tools());
+	kernel.map[1].value_size = 64; /* it is too short */
+	assert_true(has_tools());
+	kernel.map[1].value_size = sizeof(struct pacer_control);
 	kernel.map[1].control.tools = 1;
 	assert_true(has_tools());
 	kernel.program = "filter";
