@@ -143,6 +143,26 @@ not_begun()
 		equal "$(what_is_on s0)" "{}" "what is on s0"
 }
 
+# What another process has locked for long as it ends is waited for: the last save is not lost.
+saves_behind_another()
+{
+	local code=0
+
+	limit one 10
+	: >"$work/lock"
+	rm -f "$work/s0.state"
+	beside_lock serve s0 -c "$work/one.yaml" --state "$work/s0.state"
+	until_true 60 grep -q "the pacer is" "$work/out" || fail "$(cat "$work/err")" || return
+	exec 9>>"$work/lock"
+	flock 9
+	kill -TERM "$pid"
+	until_true 20 grep -q "lock: waiting for " "$work/err"
+	exec 9>&-
+	wait "$pid" || code=$?
+	equal "$code" 0 "exit code: $(cat "$work/err")" || return
+	[ -s "$work/s0.state" ] || fail "it is not saved"
+}
+
 # Killed: the pacer goes on, and the next one takes over. It saves on its own from time to time.
 killed()
 {
@@ -353,6 +373,7 @@ check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
 check serve-and-unload-on-trial and_unload_on_trial
 check serve-not-begun not_begun
+check serve-saves-behind-another saves_behind_another
 check serve-killed killed
 check serve-reload reload
 check serve-bad-state bad_state

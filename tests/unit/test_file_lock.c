@@ -30,6 +30,7 @@ static struct {
 	int ends_after;	    /* so many of those; -1: never */
 	char said[512];
 	int n_said;
+	int said_at; /* when the clock had been read so often */
 } t;
 
 static void end_holder(void)
@@ -61,6 +62,7 @@ static bool ended(void)
 static void held(const char *line)
 {
 	t.n_said++;
+	t.said_at = t.read;
 	snprintf(t.said, sizeof(t.said), "%s", line);
 }
 
@@ -98,6 +100,7 @@ static int teardown(void **state)
 	(void)state;
 	end_holder();
 	file_lock_listen(NULL);
+	file_lock_ends_after(FILE_LOCK_LONG_MS);
 	close(t.fd);
 	return unlink(t.path);
 }
@@ -163,13 +166,12 @@ static void test_a_long_wait_names_who_is_stopped_once(void **state)
 	assert_string_equal(t.said, line);
 }
 
-/* It does not go on, and is not stopped: it sleeps. */
-static void test_a_long_wait_names_who_has_it(void **state)
+/* Another process has it, and is not stopped: it sleeps. */
+static void hold_asleep(void)
 {
-	char line[256];
 	int ready[2];
+	char byte;
 
-	(void)state;
 	assert_int_equal(pipe(ready), 0);
 	t.holder = fork();
 	if (!t.holder) {
@@ -180,9 +182,17 @@ static void test_a_long_wait_names_who_has_it(void **state)
 		for (;;)
 			pause();
 	}
-	assert_int_equal(read(ready[0], line, 1), 1);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	close(ready[1]);
+}
+
+static void test_a_long_wait_names_who_has_it(void **state)
+{
+	char line[256];
+
+	(void)state;
+	hold_asleep();
 	snprintf(line, sizeof(line),
 		 "%s: waiting for process %d (test_file_lock), which has it locked", t.path,
 		 t.holder);
@@ -191,6 +201,42 @@ static void test_a_long_wait_names_who_has_it(void **state)
 	assert_int_equal(errno, EINTR);
 	assert_int_equal(t.n_said, 1);
 	assert_string_equal(t.said, line);
+}
+
+/* What is done last, after the end of the program came. */
+static void test_the_last_wait_is_longer(void **state)
+{
+	(void)state;
+	hold_asleep();
+	file_lock_ends_after(10000);
+	t.ends_after = 1;
+	t.releases_after = 9;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	assert_int_equal(t.n_said, 1);
+	assert_int_equal(t.asked, 0);
+}
+
+static void test_the_last_wait_ends(void **state)
+{
+	(void)state;
+	hold_asleep();
+	file_lock_ends_after(10000);
+	t.releases_after = 20;
+	t.ends_after = 1;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), -1);
+	assert_int_equal(errno, EINTR);
+	assert_in_range(t.read, 10, 12);
+}
+
+static void test_the_last_wait_is_for_nobody_who_is_stopped(void **state)
+{
+	(void)state;
+	hold(LOCK_TO_CHANGE);
+	file_lock_ends_after(10000);
+	t.ends_after = 1;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), -1);
+	assert_int_equal(errno, EINTR);
+	assert_int_equal(t.said_at, t.read);
 }
 
 /* Nor is who has another file locked. */
@@ -276,6 +322,9 @@ int main(void)
 	    test_of(test_it_waits_for_a_lock_of_records),
 	    test_of(test_a_long_wait_names_who_is_stopped_once),
 	    test_of(test_a_long_wait_names_who_has_it),
+	    test_of(test_the_last_wait_is_longer),
+	    test_of(test_the_last_wait_ends),
+	    test_of(test_the_last_wait_is_for_nobody_who_is_stopped),
 	    test_of(test_of_records_no_process_is_named),
 	    test_of(test_it_leaves_the_alarm_as_it_was),
 	    test_of(test_where_nobody_listens_it_waits),

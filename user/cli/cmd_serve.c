@@ -15,6 +15,7 @@
 #include "cli/emit.h"
 #include "cli/output.h"
 #include "cli/several.h"
+#include "config/file_lock.h"
 #include "config/text.h"
 #include "live/attach.h"
 #include "live/copies.h"
@@ -233,6 +234,7 @@ static int run_serve(struct options *o)
 	code = begin(o->args[0], o, &a);
 	if (code)
 		return code;
+	file_lock_ends_after(FILE_LOCK_LAST_MS); /* all that it waits for from now on is to save */
 	told = sd_notify(0, "READY=1\nSTATUS=pacing");
 	if (told < 0)
 		complaint("systemd cannot be told that it serves, and may end it: %s",

@@ -18,10 +18,16 @@
 #define LOOK_MS 200u
 
 static const struct file_lock_listener *listens;
+static uint64_t ends_after_ms = FILE_LOCK_LONG_MS;
 
 void file_lock_listen(const struct file_lock_listener *listener)
 {
 	listens = listener;
+}
+
+void file_lock_ends_after(uint64_t ms)
+{
+	ends_after_ms = ms;
 }
 
 /* --- who holds it ----------------------------------------------------------------------------- */
@@ -72,13 +78,15 @@ static bool read_process(int pid, struct process *process)
 	return true;
 }
 
-static void tell(int fd, const char *name)
+/* True: who has it is not stopped, as far as is known, and so may let it go. */
+static bool tell(int fd, const char *name)
 {
 	struct process process;
 	int pid = holder_of(fd);
+	bool known = pid && read_process(pid, &process);
 	char line[512];
 
-	if (!pid || !read_process(pid, &process))
+	if (!known)
 		snprintf(line, sizeof(line), "%s: waiting for another process, which has it locked",
 			 name);
 	else if (process.state == 'T')
@@ -90,6 +98,7 @@ static void tell(int fd, const char *name)
 		snprintf(line, sizeof(line), "%s: waiting for process %d (%s), which has it locked",
 			 name, pid, process.name);
 	listens->held(line);
+	return !known || process.state != 'T';
 }
 
 /* --- the wait --------------------------------------------------------------------------------- */
@@ -115,15 +124,16 @@ static uint64_t now_ms(void)
 static int wait_on(int fd, enum file_lock_kind kind, const char *name)
 {
 	uint64_t began_ms = now_ms();
-	bool told = false;
+	bool told = false, hopes = false;
 
 	do {
-		bool is_long = listens && now_ms() - began_ms >= FILE_LOCK_LONG_MS;
+		uint64_t waited_ms = now_ms() - began_ms;
+		bool is_long = listens && waited_ms >= FILE_LOCK_LONG_MS;
 
 		if (is_long && !told)
-			tell(fd, name);
+			hopes = tell(fd, name);
 		told |= is_long;
-		if (is_long && listens->ended()) {
+		if (is_long && !(hopes && waited_ms < ends_after_ms) && listens->ended()) {
 			errno = EINTR;
 			return -1;
 		}

@@ -2,7 +2,7 @@
 /*
  * Purpose: waits for the lock of a file that another process may hold for long, as it does where
  * somebody has stopped it. A long wait is said, and what ends the program ends it then. Before, it
- * does not: what is done last, such as to save, waits for others, too.
+ * does not; nor, for longer, where what is waited for is all that is left to do, such as to save.
  *
  * Concurrency: one thread. SIGALRM is in use while it waits.
  */
@@ -10,8 +10,10 @@
 #define PACER_FILE_LOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define FILE_LOCK_LONG_MS 5000u
+#define FILE_LOCK_LAST_MS 40000u /* two of them within the 90 s that systemd gives a service */
 
 enum file_lock_kind {
 	LOCK_TO_CHANGE, /* flock(2) */
@@ -26,6 +28,8 @@ struct file_lock_listener {
 
 /* Before the first wait; NULL, as at first: nobody listens, and a wait ends with the lock. */
 void file_lock_listen(const struct file_lock_listener *listener);
+/* From when on `ended` ends a wait for who is not stopped: FILE_LOCK_LONG_MS, unless said. */
+void file_lock_ends_after(uint64_t ms);
 
 /*
  * 0: the lock is held, until `fd` is closed. -1: see errno, which is EINTR where `ended` says so.
