@@ -263,6 +263,24 @@ ended_while_it_waits()
 	as_it_was 1
 }
 
+# Whoever may read the file can hold it: who does is said.
+held_by_another()
+{
+	local code=0
+
+	load office
+	cp "$work/office.yaml" "$work/kept.yaml"
+	exec 9<"$work/kept.yaml"
+	flock 9
+	background "$SERVER" "$BUILD/xdp-pacer" set s0 dns.packets=300 --save "$work/kept.yaml" \
+		>"$work/out" 2>"$work/err" 9<&-
+	until_true 20 grep -q "/kept.yaml: waiting for another process, which has it locked$" "$work/err" || return
+	exec 9<&-
+	wait "$pid" || code=$?
+	equal "$code" 0 "exit code: $(cat "$work/err")" || return
+	equal "$(differs "$work/kept.yaml")" "" "differences"
+}
+
 # What cannot be replaced, as a file that a container is given: the change is in force alone, and that is said.
 not_replaced()
 {
@@ -305,6 +323,7 @@ check set-saved-or-nothing saved_or_nothing
 check set-saved-full-disk full_disk
 check set-saved-not-replaced not_replaced
 check set-saved-by-two saved_by_two
+check set-saved-held-by-another held_by_another
 check set-saved-written-meanwhile written_meanwhile
 check set-saved-and-ended saved_and_ended
 check set-saved-ended-while-it-waits ended_while_it_waits

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/new_file.h"
 #include "config/durable.h"
+#include "config/file_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static int open_locked(const char *name, struct stat *is)
 
 		if (fd < 0)
 			return -1;
-		(void)flock(fd, LOCK_EX); /* some file systems cannot */
+		(void)file_lock(fd, LOCK_TO_CHANGE, name); /* some file systems cannot */
 		err = fstat(fd, is) || stat(name, &at) ? errno : 0;
 		if (!err && is_same(is, &at))
 			return fd;
