@@ -245,14 +245,21 @@ is_over()
 	! kill -0 "$1" 2>/dev/null
 }
 
-# beside_lock COMMAND...: in the background, with $work/lock in the place of the lock, which holds up nobody else.
-beside_lock()
+# aside COMMAND...: in the background, with $work/lock in the place of the lock, which holds up nobody else.
+aside()
 {
+	: >>"$work/lock"
 	# shellcheck disable=SC2016 # of the shell that it runs
 	background "$SERVER" unshare -m sh -c '
 		mount --bind "$1" /run/xdp-pacer.lock || exit 99
 		shift
-		exec "$@"' sh "$work/lock" "$BUILD/xdp-pacer" "$@" >"$work/out" 2>"$work/err"
+		exec "$@"' sh "$work/lock" "$@"
+}
+
+# beside_lock COMMAND...: one of xdp-pacer's, aside
+beside_lock()
+{
+	aside "$BUILD/xdp-pacer" "$@" >"$work/out" 2>"$work/err"
 }
 
 # lapse: the trial on s0 is over, as if its time were.

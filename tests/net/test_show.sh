@@ -190,7 +190,7 @@ hold()
 {
 	load office
 	cp "$work/office.yaml" "$work/kept.yaml"
-	background "$SERVER" "$(tool cut)" membarrier 0 0 3000 "$BUILD/xdp-pacer" set s0 dns.packets=300 \
+	aside "$(tool cut)" membarrier 0 0 3000 "$BUILD/xdp-pacer" set s0 dns.packets=300 \
 		--save "$work/kept.yaml" >"$work/first" 2>&1
 	until_true 10 beside
 }
