@@ -329,6 +329,10 @@ missing()
 	echo kept >"$work/kept"
 	chown -h 65534 "$work/link"
 	refused 1 "link: it is a link that another user has made" pacer export s0 --textfile "$work/link"
+	mkdir -p "$work/theirs"
+	mv "$work/link" "$work/theirs/m.prom"
+	ln -s theirs/m.prom "$work/link" # one's own leads there
+	refused 1 "link: it is a link that another user has made" pacer export s0 --textfile "$work/link"
 	equal "$(cat "$work/kept")" kept "the file that another user chose"
 	refused 1 "lo: has no pacer" pacer export s0 lo --textfile "$work/m.prom"
 	equal "$(value up interface=s0) $(value up interface=lo)" "1 0" "up of two by name"

@@ -281,6 +281,21 @@ held_by_another()
 	equal "$(differs "$work/kept.yaml")" "" "differences"
 }
 
+# Both: what somebody else wrote stays, a signal comes, and it is said before that ends it.
+written_and_ended()
+{
+	local held code=0
+
+	hold
+	held=$pid
+	echo "# by hand" >>"$work/kept.yaml"
+	kill -TERM "$(pgrep -P "$held" -x xdp-pacer)"
+	wait "$held" || code=$?
+	equal "$code" 143 "exit code" || return
+	grep -q "in force, but was not written: the file was changed meanwhile: say it again" "$work/first" ||
+		fail "$(cat "$work/first")"
+}
+
 # What cannot be replaced, as a file that a container is given: the change is in force alone, and that is said.
 not_replaced()
 {
@@ -325,6 +340,7 @@ check set-saved-not-replaced not_replaced
 check set-saved-by-two saved_by_two
 check set-saved-held-by-another held_by_another
 check set-saved-written-meanwhile written_meanwhile
+check set-saved-written-and-ended written_and_ended
 check set-saved-and-ended saved_and_ended
 check set-saved-ended-while-it-waits ended_while_it_waits
 finish

@@ -155,7 +155,7 @@ static void test_replaces(void **unused)
 	assert_files(3);
 	assert_int_equal(new_file_commit(&file), 0);
 	assert_true(file.written);
-	new_file_drop(&file); /* there is nothing to drop any more */
+	new_file_drop(&file); /* there is nothing beside it any more */
 	assert_text("policy", "new");
 	assert_int_equal(stat("policy", &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0640);
@@ -280,6 +280,7 @@ static void test_interrupted(void **unused)
 	failing.write_at = 2;
 	assert_int_equal(write_beside(&file, "policy", "longer than that"), 0);
 	assert_int_equal(new_file_commit(&file), 0);
+	new_file_drop(&file);
 	assert_text("policy", "longer than that");
 }
 
@@ -311,6 +312,7 @@ static void test_taken(void **unused)
 	assert_int_equal(remove("policy"), 0);
 	assert_int_equal(mkdir("policy", 0755), 0);
 	assert_int_equal(new_file_commit(&file), ESTALE);
+	new_file_drop(&file);
 	assert_false(file.written);
 	assert_files(1);
 }
@@ -325,6 +327,7 @@ static void test_changed(void **unused)
 	assert_int_equal(write_beside(&file, "policy", "new"), 0);
 	put("policy", "other");
 	assert_int_equal(new_file_commit(&file), ESTALE);
+	new_file_drop(&file);
 	assert_false(file.written);
 	assert_text("policy", "other");
 	assert_files(1);
@@ -343,6 +346,7 @@ static void write_and_commit(void)
 	if (!ends_at) /* while what comes before it is done */
 		raise(ends_by);
 	new_file_commit(&file);
+	new_file_drop(&file);
 }
 
 static void write_and_drop(void)

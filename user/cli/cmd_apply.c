@@ -258,12 +258,14 @@ static int set(struct attached *a, const struct options *o)
 	}
 	change_noted(a);
 	err = o->save ? new_file_commit(&s.file) : 0;
-	end_saving(&s);
-	if (!err)
+	if (!err) {
+		end_saving(&s);
 		return in_force(a, o, &plan, result, &error);
+	}
 	complaint("%s: the change is in force, but %s: %s", o->save,
 		  s.file.written ? "may not outlast a power failure there" : "was not written",
 		  err == ESTALE ? "the file was changed meanwhile: say it again" : strerror(err));
+	end_saving(&s); /* where a signal waited, it has been said */
 	return EXIT_FAILED;
 }
 

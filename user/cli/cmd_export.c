@@ -186,6 +186,44 @@ static int write_beside(const char *file, const char *text, size_t len)
 	return err;
 }
 
+#define LINKS_MAX 40 /* as many as the kernel follows */
+
+/* The path of what the link leads to; false: it cannot be read, or is too long. */
+static bool follow_link(char path[PATH_MAX])
+{
+	char to[PATH_MAX], *slash = strrchr(path, '/');
+	ssize_t n = readlink(path, to, sizeof(to) - 1);
+	size_t kept;
+
+	if (n < 0)
+		return false;
+	to[n] = 0;
+	kept = *to == '/' || !slash ? 0 : (size_t)(slash + 1 - path);
+	if (kept + (size_t)n >= PATH_MAX)
+		return false;
+	memcpy(path + kept, to, (size_t)n + 1);
+	return true;
+}
+
+/* Did another user, who is not root, make the link, or one that it leads on by? */
+static bool is_link_of_others(const char *file)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path))
+		return false; /* nor can it be opened */
+	for (int i = 0; i < LINKS_MAX; i++) {
+		if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+			return false;
+		if (st.st_uid && st.st_uid != geteuid())
+			return true;
+		if (!follow_link(path))
+			return false;
+	}
+	return false;
+}
+
 static int write_file(const char *file, const char *text, size_t len)
 {
 	char real[PATH_MAX];
@@ -208,7 +246,7 @@ static int write_file(const char *file, const char *text, size_t len)
 		err = errno == ENOENT ? write_beside(file, text, len) : errno;
 	} else if (!S_ISLNK(was.st_mode)) {
 		err = write_beside(file, text, len);
-	} else if (was.st_uid && was.st_uid != geteuid()) {
+	} else if (is_link_of_others(file)) {
 		complaint("%s: it is a link that another user has made, to a file that they chose: "
 			  "remove it, or name another",
 			  file);

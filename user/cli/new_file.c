@@ -95,15 +95,8 @@ static int put_in_place(struct new_file *file)
 	return durable_name(file->name) ? errno : 0;
 }
 
-int new_file_commit(struct new_file *file)
-{
-	int err = put_in_place(file);
-
-	new_file_drop(file);
-	return err;
-}
-
-void new_file_drop(struct new_file *file)
+/* Of the file that is held, and of what is still beside it. */
+static void let_go(struct new_file *file)
 {
 	if (file->beside[0])
 		unlink(file->beside);
@@ -111,6 +104,19 @@ void new_file_drop(struct new_file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	file->fd = -1;
+}
+
+int new_file_commit(struct new_file *file)
+{
+	int err = put_in_place(file);
+
+	let_go(file);
+	return err;
+}
+
+void new_file_drop(struct new_file *file)
+{
+	let_go(file);
 	if (file->blocks)
 		sigprocmask(SIG_SETMASK, &file->before, NULL);
 	file->blocks = false;

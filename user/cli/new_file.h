@@ -24,14 +24,14 @@ struct new_file {
 	sigset_t before;
 };
 
-/* A link is followed. Whatever it returns, new_file_commit or new_file_drop ends it. */
+/* A link is followed. Whatever it and the next two return, new_file_drop ends it. */
 int new_file_hold(struct new_file *file, const char *name);
 /* Writes the text beside the file that is held, with its owner and mode. From here on a signal
- * that would leave it there waits for the end: nothing may wait for others in between. */
+ * that would leave it there waits for new_file_drop: nothing may wait for others in between. */
 int new_file_write(struct new_file *file, const char *text);
-/* Puts it in the file's place. ESTALE: somebody else has written to that. */
+/* Puts it in the file's place, and lets go of that. ESTALE: somebody else has written to it. */
 int new_file_commit(struct new_file *file);
-/* Removes it, if it is still beside the file, and lets go of that. */
+/* Removes it, if it is still beside the file. A signal that waited ends the process here. */
 void new_file_drop(struct new_file *file);
 
 #endif

@@ -701,19 +701,27 @@ enum keys_answer keys_next(struct keys *keys, struct keys_given *given, struct p
 	return answer;
 }
 
+/* NULL; or what cannot be done: see errno. */
+static const char *sync_file(struct keys *keys)
+{
+	static const char not_synced[] = "cannot be synced to the disk";
+
+	if (lock_file(keys))
+		return "cannot be locked";
+	if (fdatasync(keys->fd))
+		return not_synced;
+	if (!keys->file->dirty)
+		return NULL;
+	put_in_force(&keys->file->dirty, 0);
+	return fdatasync(keys->fd) ? not_synced : NULL;
+}
+
 int keys_close(struct keys *keys, struct policy_error *error)
 {
-	int result = 0;
+	const char *not_done = keys->path && still_there(keys) ? sync_file(keys) : NULL;
 
-	if (keys->path && still_there(keys)) {
-		result = lock_file(keys) || fdatasync(keys->fd);
-		if (!result && keys->file->dirty) {
-			put_in_force(&keys->file->dirty, 0);
-			result = fdatasync(keys->fd);
-		}
-		if (result)
-			fail_errno(error, keys->path, "cannot be synced to the disk");
-	}
+	if (not_done)
+		fail_errno(error, keys->path, not_done);
 	discard(keys);
-	return result ? -1 : 0;
+	return not_done ? -1 : 0;
 }
