@@ -644,7 +644,8 @@ static void test_looking(void **unused)
 			else
 				assert_int_equal(sets_each(&pacer, count_none, &seen, &error), 0);
 			assert_int_equal(kernel_locks, kernel_meanwhile_at == 2 ? 3 : 2);
-			assert_int_equal(kernel_lock_flags, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+			assert_int_equal(kernel_lock_flags,
+					 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 			if (take) {
 				set_list_free(&list);
 				set_hand_free(&hand);

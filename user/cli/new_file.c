@@ -22,16 +22,18 @@ static int open_locked(const char *name, struct stat *is)
 	for (;;) {
 		int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), err;
 		struct stat at;
+		bool seen;
 
 		if (fd < 0)
 			return -1;
 		(void)file_lock(fd, LOCK_TO_CHANGE, name); /* some file systems cannot */
-		err = fstat(fd, is) || stat(name, &at) ? errno : 0;
-		if (!err && is_same(is, &at))
+		seen = !fstat(fd, is) && !stat(name, &at);
+		if (seen && is_same(is, &at))
 			return fd;
+		err = errno;
 		close(fd);
 		errno = err;
-		if (err)
+		if (!seen)
 			return -1;
 	}
 }
