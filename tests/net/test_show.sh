@@ -208,16 +208,17 @@ saved_by_two()
 	equal "$(differs "$work/kept.yaml")" "" "differences"
 }
 
-# What somebody else writes meanwhile stays, and that is said.
-written_meanwhile()
+# other_writes CODE [SIGNAL]: what somebody else writes meanwhile stays, and that is said, also where a signal comes.
+other_writes()
 {
 	local held code=0
 
 	hold
 	held=$pid
 	echo "# by hand" >>"$work/kept.yaml"
+	[ -z "${2:-}" ] || kill "-$2" "$(pgrep -P "$held" -x xdp-pacer)"
 	wait "$held" || code=$?
-	equal "$code" 1 "exit code" || return
+	equal "$code" "$1" "exit code" || return
 	grep -q "kept.yaml: the change is in force, but was not written: the file was changed meanwhile: say it again" \
 		"$work/first" || fail "$(cat "$work/first")" || return
 	equal "$(tail -n 1 "$work/kept.yaml")" "# by hand" "the file's end" || return
@@ -281,21 +282,6 @@ held_by_another()
 	equal "$(differs "$work/kept.yaml")" "" "differences"
 }
 
-# Both: what somebody else wrote stays, a signal comes, and it is said before that ends it.
-written_and_ended()
-{
-	local held code=0
-
-	hold
-	held=$pid
-	echo "# by hand" >>"$work/kept.yaml"
-	kill -TERM "$(pgrep -P "$held" -x xdp-pacer)"
-	wait "$held" || code=$?
-	equal "$code" 143 "exit code" || return
-	grep -q "in force, but was not written: the file was changed meanwhile: say it again" "$work/first" ||
-		fail "$(cat "$work/first")"
-}
-
 # What cannot be replaced, as a file that a container is given: the change is in force alone, and that is said.
 not_replaced()
 {
@@ -339,8 +325,8 @@ check set-saved-full-disk full_disk
 check set-saved-not-replaced not_replaced
 check set-saved-by-two saved_by_two
 check set-saved-held-by-another held_by_another
-check set-saved-written-meanwhile written_meanwhile
-check set-saved-written-and-ended written_and_ended
+check set-saved-written-meanwhile other_writes 1
+check set-saved-written-and-ended other_writes 143 TERM
 check set-saved-and-ended saved_and_ended
 check set-saved-ended-while-it-waits ended_while_it_waits
 finish

@@ -4,6 +4,11 @@
  * is frozen first (freeze.h), so that the file has every packet that it let through. If it cannot
  * be saved, it goes on as before.
  *
+ * Error: a frozen pacer gives way after ten seconds. What it lets through while it is taken off is
+ * in the file all the same, which is written again once it is off; where that fails, it is said.
+ * Who is killed in between, having stood still for so long, leaves a file that lacks those packets:
+ * a restore of it admits as many more. That alone is in the direction of admitting.
+ *
  * Functions return 0, or -1 with *error filled with one line. One thread.
  */
 #ifndef PACER_SAVE_H
