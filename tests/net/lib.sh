@@ -79,6 +79,15 @@ in_server()
 	nsenter --net="/run/netns/$SERVER" "$@"
 }
 
+# The lock is the machine's, too: with its own, a test holds up nobody, and no command that is killed at its n-th call
+# makes more calls because somebody else has the lock.
+own_lock()
+{
+	: >"$work/lock"
+	[ -e /run/xdp-pacer.lock ] || (umask 077 && : >>/run/xdp-pacer.lock)
+	mount --bind "$work/lock" /run/xdp-pacer.lock
+}
+
 net_up()
 {
 	local i
@@ -86,6 +95,7 @@ net_up()
 	work=$(mktemp -d)
 	: >"$work/pids"
 	trap clean EXIT
+	own_lock
 	trap "trap '' INT TERM HUP; exit 130" INT
 	trap "trap '' INT TERM HUP; exit 143" TERM HUP
 	shots=$(tool shots)
@@ -243,23 +253,6 @@ waits_for_lock()
 is_over()
 {
 	! kill -0 "$1" 2>/dev/null
-}
-
-# aside COMMAND...: in the background, with $work/lock in the place of the lock, which holds up nobody else.
-aside()
-{
-	: >>"$work/lock"
-	# shellcheck disable=SC2016 # of the shell that it runs
-	background "$SERVER" unshare -m sh -c '
-		mount --bind "$1" /run/xdp-pacer.lock || exit 99
-		shift
-		exec "$@"' sh "$work/lock" "$@"
-}
-
-# beside_lock COMMAND...: one of xdp-pacer's, aside
-beside_lock()
-{
-	aside "$BUILD/xdp-pacer" "$@" >"$work/out" 2>"$work/err"
 }
 
 # lapse: the trial on s0 is over, as if its time were.

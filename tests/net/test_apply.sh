@@ -385,20 +385,20 @@ waits_for_who_is_stopped()
 
 	limit old 10
 	load old
-	: >"$work/lock"
 	# shellcheck disable=SC2016 # of the shell that it runs
-	background "$SERVER" flock "$work/lock" sh -c 'kill -STOP $PPID'
+	background "$SERVER" flock /run/xdp-pacer.lock sh -c 'kill -STOP $PPID'
 	holder=$pid
 	waiting="xdp-pacer: /run/xdp-pacer.lock: waiting for process $holder (flock), which has it locked"
 	until_true 5 is_stopped "$holder" || return
-	beside_lock serve s0 -c "$work/old.yaml" --state "$work/old.state"
+	background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/old.yaml" --state "$work/old.state" \
+		>"$work/out" 2>"$work/err"
 	until_true 20 grep -Fqx -- "$waiting and is stopped: \`kill -CONT $holder\` lets it go on" "$work/err" ||
 		fail "$(cat "$work/err")" || return
 	kill -TERM "$pid"
 	until_true 20 is_over "$pid" || fail "a signal does not end it" || return
 	grep -q '/run/xdp-pacer.lock: ended while another process had it locked$' "$work/err" ||
 		fail "$(cat "$work/err")" || return
-	beside_lock set s0 udp.packets=20
+	background "$SERVER" "$BUILD/xdp-pacer" set s0 udp.packets=20 >"$work/out" 2>"$work/err"
 	until_true 20 grep -Fq -- "$waiting" "$work/err" || return
 	kill -CONT "$holder"
 	wait "$pid" || fail "set: $(cat "$work/err")" || return

@@ -274,7 +274,7 @@ late()
 	limit five 5 600s
 	load five
 	rm -f "$(file)"
-	aside "$(tool cut)" fsync 40 0 14000 "$BUILD/xdp-pacer" save s0 "$(file)" --and-unload \
+	background "$SERVER" "$(tool cut)" fsync 40 0 14000 "$BUILD/xdp-pacer" save s0 "$(file)" --and-unload \
 		>"$work/out"
 	held=$pid
 	until_true 10 frozen || fail "it is not frozen" || return
@@ -296,7 +296,7 @@ late_and_full()
 	load five
 	mkdir -p "$work/small"
 	mount -t tmpfs -o size=6m none "$work/small"
-	aside "$(tool cut)" fsync 40 0 14000 "$BUILD/xdp-pacer" save s0 "$work/small/state" --and-unload \
+	background "$SERVER" "$(tool cut)" fsync 40 0 14000 "$BUILD/xdp-pacer" save s0 "$work/small/state" --and-unload \
 		>"$work/out" 2>"$work/err"
 	held=$pid
 	until_true 10 frozen || fail "it is not frozen" || return

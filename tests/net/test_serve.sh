@@ -149,11 +149,11 @@ saves_behind_another()
 	local code=0
 
 	limit one 10
-	: >"$work/lock"
 	rm -f "$work/s0.state"
-	beside_lock serve s0 -c "$work/one.yaml" --state "$work/s0.state"
+	background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/one.yaml" --state "$work/s0.state" \
+		>"$work/out" 2>"$work/err"
 	until_true 60 grep -q "the pacer is" "$work/out" || fail "$(cat "$work/err")" || return
-	exec 9>>"$work/lock"
+	exec 9>>/run/xdp-pacer.lock
 	flock 9
 	kill -TERM "$pid"
 	until_true 20 grep -q "lock: waiting for " "$work/err"

@@ -190,7 +190,7 @@ hold()
 {
 	load office
 	cp "$work/office.yaml" "$work/kept.yaml"
-	aside "$(tool cut)" membarrier 0 0 3000 "$BUILD/xdp-pacer" set s0 dns.packets=300 \
+	background "$SERVER" "$(tool cut)" membarrier 0 0 3000 "$BUILD/xdp-pacer" set s0 dns.packets=300 \
 		--save "$work/kept.yaml" >"$work/first" 2>&1
 	until_true 10 beside
 }
@@ -251,10 +251,10 @@ ended_while_it_waits()
 
 	load office
 	cp "$work/office.yaml" "$work/kept.yaml"
-	: >"$work/lock"
-	exec 9>>"$work/lock"
+	exec 9>>/run/xdp-pacer.lock
 	flock 9
-	beside_lock set s0 dns.packets=300 --save "$work/kept.yaml" 9>&-
+	background "$SERVER" "$BUILD/xdp-pacer" set s0 dns.packets=300 --save "$work/kept.yaml" \
+		>"$work/out" 2>"$work/err" 9>&-
 	until_true 10 waits_for_lock || return
 	kill -TERM "$pid"
 	until_true 10 is_over "$pid" || fail "the signal does not end it" || return

@@ -92,7 +92,7 @@ waited_meanwhile()
 	rules: []
 	END
 	load banning
-	: >"$work/lock"
+	: >"$work/other"
 	for verb in "upgrade s0" "shadow s0 -c $work/banning.yaml" "upgrade s0" "shadow s0 --stop"; do
 		exec 9>>/run/xdp-pacer.lock
 		flock 9
@@ -101,7 +101,7 @@ waited_meanwhile()
 		# Its turn is before: it has another file in the place of the lock.
 		# shellcheck disable=SC2016,SC2086
 		in_server unshare -m sh -c '
-			mount --bind "$1/lock" /run/xdp-pacer.lock || exit 99
+			mount --bind "$1/other" /run/xdp-pacer.lock || exit 99
 			shift
 			exec "$@"' sh "$work" "$BUILD/xdp-pacer" $verb >/dev/null 9>&- || fail "$verb"
 		exec 9>&-
