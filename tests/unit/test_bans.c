@@ -314,6 +314,31 @@ static void test_lengths(void **unused)
 	assert_int_equal(add("a", "192.0.2.1"), 0);	/* a rule's keys have no length */
 }
 
+/* Do packets look whether a source of that length is banned, by that copy of the policy? */
+static bool is_looked_for(uint32_t copy, uint8_t len)
+{
+	const struct pacer_policy *p = &copies[copy].policy;
+
+	return p->flags & PACER_SOURCES_BANNED && memchr(p->bans.len4, len, PACER_BAN_LENGTHS);
+}
+
+/* Each in turn alone: what is lifted makes room for the next, and in the end none is looked for. */
+static void test_lengths_are_looked_for(void **unused)
+{
+	char text[64];
+
+	(void)unused;
+	begin_with(POLICY);
+	for (uint8_t len = 32; len > 24; len--) {
+		snprintf(text, sizeof(text), "192.0.2.0/%u", len);
+		assert_int_equal(add(NULL, text), 0);
+		assert_true(is_looked_for(0, len));
+		assert_int_equal(lift(NULL, text), 0);
+		assert_false(is_looked_for(0, len));
+		assert_false(copies[0].policy.flags & PACER_SOURCES_BANNED);
+	}
+}
+
 static void test_lifted_twice(void **unused)
 {
 	const struct ban_wish wishes[] = {
@@ -446,8 +471,10 @@ static void test_during_a_trial(void **unused)
 		assert_int_equal(add(NULL, "192.0.2.1"), 0);
 		assert_int_equal(add("a", "192.0.2.2"), 0);
 		assert_int_equal(list(), 2);
+		assert_true(is_looked_for(0, 32) && is_looked_for(1, 32));
 		assert_int_equal(lift(NULL, "192.0.2.1"), 0);
 		assert_int_equal(list(), 1);
+		assert_false(is_looked_for(0, 32) || is_looked_for(1, 32));
 		kernel_now_ns += TRIAL_NS;
 		assert_int_equal(copies_in_force(&pacer), 0);
 		assert_int_equal(list(), 1);
@@ -690,6 +717,7 @@ int main(void)
 	    CASE(test_bans_that_nobody_asks_for),
 	    CASE(test_wrong_sources),
 	    CASE(test_lengths),
+	    CASE(test_lengths_are_looked_for),
 	    CASE(test_lifted_twice),
 	    CASE(test_lifted_by_its_end),
 	    CASE(test_full),

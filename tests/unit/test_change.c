@@ -758,6 +758,21 @@ static void test_a_serial_comes_once_after_a_tidy(void **unused)
 	assert_int_equal(in_force()->serial, 4); /* it is the same policy */
 }
 
+/* A trial is not written anew: it would be in force for good, and nobody has confirmed it. */
+static void test_a_trial_is_not_tidied(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	control.secret_ready = PACER_SECRET_OF_TOOLS;
+	try_out(SMALL RULE(TO_DST));
+	kernel_now_ns += TRIAL_NS / 2; /* what the trial retired has expired */
+	assert_true(draining_any_expired(&pacer, in_force()));
+	change_tidy(&pacer);
+	assert_true(copies_pending_ns(&pacer) == TRIAL_NS / 2);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(in_force()->serial, 1);
+}
+
 /* What a save left frozen is nobody's policy. */
 static void test_what_is_frozen_is_not_confirmed(void **unused)
 {
@@ -2127,6 +2142,7 @@ int main(void)
 	    CASE(test_a_trial_ends_while_it_is_frozen),
 	    CASE(test_a_serial_comes_once),
 	    CASE(test_a_serial_comes_once_after_a_tidy),
+	    CASE(test_a_trial_is_not_tidied),
 	    CASE(test_what_is_frozen_is_not_confirmed),
 	    CASE(test_a_load_that_lapsed),
 	    CASE(test_a_trial_without_room),

@@ -116,6 +116,20 @@ static void test_places(void **unused)
 	}
 }
 
+/* Who was overtaken has said nothing: what it wanted to say may be said by then. */
+static void test_the_next(void **unused)
+{
+	struct note_said said;
+
+	(void)unused;
+	begin();
+	assert_true(notes_say_next(&a, 0, 1, "first"));
+	assert_false(notes_say_next(&a, 0, 1, "late"));
+	assert_int_equal(notes_said(&a), 1);
+	assert_true(notes_saying(&a, 0, &said));
+	assert_string_equal(said.text, "first");
+}
+
 static void test_bans(void **unused)
 {
 	static const char text[] = "rules:\n- {name: a, limits: [{key: src, gap: 1s}]}\n"
@@ -154,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_who),
 	    cmocka_unit_test(test_places),
+	    cmocka_unit_test(test_the_next),
 	    cmocka_unit_test(test_bans),
 	};
 
