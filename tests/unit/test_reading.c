@@ -48,8 +48,11 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 		for (size_t c = 0; c < PACER_CHANGE_COUNT; c++)
 			for (size_t r = 0; r < PACER_CHANGE_REASONS; r++)
 				changes[cpu].by[c][r] = (struct pacer_count){2, 3};
-	for (int cpu = 0; cpu < CPUS && fd == COUNTS; cpu++)
+	for (int cpu = 0; cpu < CPUS && fd == COUNTS; cpu++) {
 		each[cpu].by[PACER_ADMIT].packets = counts[*(const uint32_t *)key];
+		each[cpu].by[PACER_ADMIT].bytes = 60 * counts[*(const uint32_t *)key];
+		each[cpu].events[PACER_REDIRECTED] = 2 * counts[*(const uint32_t *)key];
+	}
 	return 0;
 }
 
@@ -210,6 +213,32 @@ static void test_at_rest(void **unused)
 	assert_of_one_policy(&f);
 	assert_int_equal(answers, 2);
 	reading_free(&f);
+}
+
+/* The sums of all CPUs, and what else is told of the policy; `flags` are its own. */
+static void assert_told(uint32_t flags, uint64_t pending_ns)
+{
+	struct policy_error error = {0};
+	static struct reading f;
+
+	copies[0].policy.flags = flags;
+	control.in_force = pending_ns ? (host_now_ns() + pending_ns) << 1 : 0;
+	assert_int_equal(reading_take(&pacer, &f, &error), 0);
+	assert_of_one_policy(&f);
+	assert_int_equal(f.rule[0].by[PACER_ADMIT].bytes, CPUS * 60 * 100);
+	assert_int_equal(f.rule[0].events[PACER_REDIRECTED], CPUS * 2 * 100);
+	assert_int_equal(f.monitor, !!(flags & PACER_MONITOR));
+	assert_int_equal(f.exact, !!(flags & PACER_CLOCK_EXACT));
+	assert_int_equal(f.pending_ns, pending_ns);
+	reading_free(&f);
+}
+
+static void test_what_is_told(void **unused)
+{
+	(void)unused;
+	assert_told(0, 0);
+	assert_told(PACER_MONITOR, 0);
+	assert_told(PACER_CLOCK_EXACT, 5);
 }
 
 static void test_changes_meanwhile(void **unused)
@@ -395,6 +424,8 @@ static void test_shadow(void **unused)
 	(void)unused;
 	s.changes_fd = CHANGES;
 	s.shadowed = &said;
+	said.since_ns = 77;
+	copies[0].policy.flags = PACER_MONITOR;
 	for (fail_at = 1;; fail_at++) {
 		answers = 0;
 		if (!shadow_read(&s, &r, &error))
@@ -405,6 +436,7 @@ static void test_shadow(void **unused)
 	}
 	assert_int_equal(fail_at, 3);
 	fail_at = 0;
+	assert_true(r.monitor && r.since_ns == 77);
 	assert_int_equal(shadow_sum(&r, 0).packets, 2 * 2 * CPUS * PACER_CHANGE_REASONS);
 	assert_int_equal(shadow_sum(&r, 0).bytes, 2 * 3 * CPUS * PACER_CHANGE_REASONS);
 	shadow_reading_free(&r);
@@ -556,6 +588,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_at_rest),
+	    TEST(test_what_is_told),
 	    TEST(test_changes_meanwhile),
 	    TEST(test_changes_without_end),
 	    TEST(test_cannot_be_read),
