@@ -1309,7 +1309,7 @@ static void what_is_frozen(void **unused)
 	assert_int_equal(freeze(&pacer, &error), 0);
 	kernel_now_ns += FREEZE_NS - 1;
 	clock_step_ns = 1; /* it gives way while it is looked at */
-	not_taken("eth0: a policy on trial gave way just now: try again");
+	not_taken("eth0: it was frozen for too long, and packets are let through again: try again");
 	clock_step_ns = 0;
 	save_and_read(&s);
 	assert_true(s.bin->rule[0].n_limiters);

@@ -183,8 +183,16 @@ int state_take_allowed(const struct attached *a, uint32_t copy, struct state *s,
 	return 0;
 }
 
+/* A policy that was on trial, or that a save had frozen (freeze.h), which has no serial. */
 static int gave_way(const struct attached *a, struct policy_error *error)
 {
+	uint64_t until_ns;
+
+	if (!a->copy[copies_put_last(a, &until_ns)].policy.serial)
+		return policy_fail(error, 0,
+				   "%s: it was frozen for too long, and packets are let through "
+				   "again: try again",
+				   a->ifname);
 	return policy_fail(error, 0, "%s: a policy on trial gave way just now: try again",
 			   a->ifname);
 }
