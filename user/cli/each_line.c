@@ -56,22 +56,36 @@ static int read_line(char *text, int line, bool timed, uint64_t for_ns, line_tak
 	return take(to, trimmed(element), for_ns, line);
 }
 
+/* The next line with its end, or as much of it as there is room for: its length; 0: no more. */
+static size_t next_line(char *text, size_t room)
+{
+	size_t len = 0;
+	int c = 0;
+
+	while (len + 1 < room && c != '\n' && (c = getc(stdin)) != EOF)
+		text[len++] = (char)c;
+	text[len] = 0;
+	return ferror(stdin) ? 0 : len;
+}
+
 int each_line(bool timed, uint64_t for_ns, line_taker take, void *to)
 {
-	char *text = NULL;
-	size_t room = 0;
+	static char text[EACH_LINE_MAX + 2];
 	int line = 0, code = EXIT_DONE;
-	ssize_t len;
+	size_t len;
 
-	while (!code && (len = getline(&text, &room, stdin)) > 0) {
+	while (!code && (len = next_line(text, sizeof(text)))) {
 		line++;
-		code = strlen(text) == (size_t)len ? read_line(text, line, timed, for_ns, take, to)
-						   : wrong_line(line, "is no line of text", text);
+		if (strlen(text) != len)
+			code = wrong_line(line, "is no line of text", text);
+		else if (len > EACH_LINE_MAX && text[len - 1] != '\n')
+			code = wrong_line(line, "is too long for a line", text);
+		else
+			code = read_line(text, line, timed, for_ns, take, to);
 	}
 	if (!code && !feof(stdin)) {
 		complaint("-: %s", strerror(errno));
 		code = EXIT_FAILED;
 	}
-	free(text);
 	return code;
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define EACH_LINE_MAX 65535 /* bytes before its end: one without an end takes no more memory */
+
 /*
  * Takes one: the element lasts for for_ns (0: always), and is lost when this returns; the line
  * counts from 1. Returns 0, or the exit code after it has said why.
