@@ -19,8 +19,9 @@
 #include "live/snapshot.h"
 #include "path.h"
 
-#define CPUS  2u
-#define BEGIN (100 * SECOND)
+#define CPUS   2u
+#define BEGIN  (100 * SECOND)
+#define RULE_A "rules: [{name: a, limits: [{key: src, gap: 1s}]}]\n"
 
 static const char of_packets[] =
     "sample: {of: all, k: 16, packets: 8, snap: 64}\n"
@@ -211,6 +212,23 @@ static void test_rows(void **unused)
 		assert_int_equal(row->head[row->head_len - 1], source[i]);
 	}
 	sample_free(&sample);
+}
+
+/* Of each CPU there are as many as the policy wants of all: no more of them are told. */
+static void test_no_more_rows(void **unused)
+{
+	static const char *const texts[] = {"sample: {of: all, k: 2, packets: 8}\n" RULE_A,
+					    "sample: {of: all, k: 2, window: 60s}\n" RULE_A};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		begin(texts[i]);
+		for (uint32_t k = 0; k < 6; k++, now_ns += MS)
+			comes(k % 2, k, 60, 0, PACER_ADMIT);
+		assert_int_equal(sample_read(&pacer, 1, &sample, &error), 0);
+		assert_true(sample.n == 6 && sample.rows == 2);
+		sample_free(&sample);
+	}
 }
 
 /* A CPU that stays in the middle of a packet: what came before its last tick; else nothing. */
@@ -773,6 +791,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_rows),
+	    TEST(test_no_more_rows),
 	    TEST(test_torn),
 	    TEST(test_nothing_to_read),
 	    TEST(test_no_memory),
