@@ -15,6 +15,7 @@
 #include "live/change.h"
 #include "live/copies.h"
 #include "parse.h"
+#include "short.h"
 
 #define SMALL	"memory: 1M\nclock: exact\n"
 #define ENTRIES "window: 1s, entries: 64, packets: 9}"
@@ -337,6 +338,22 @@ static void test_lengths_are_looked_for(void **unused)
 		assert_false(is_looked_for(0, len));
 		assert_false(copies[0].policy.flags & PACER_SOURCES_BANNED);
 	}
+}
+
+/* No packet goes a short way, which looks for no source that is banned, until that is lifted. */
+static void test_short_ways(void **unused)
+{
+	uint32_t shape;
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- {name: a, limits: [{key: src, " ENTRIES "]}\n");
+	pacer_short_arm(&copies[0].policy, &control, 0);
+	shape = copies[0].policy.shape;
+	assert_int_not_equal(shape, PACER_SHORT_NONE);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(copies[0].policy.shape, PACER_SHORT_NONE);
+	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+	assert_int_equal(copies[0].policy.shape, shape);
 }
 
 static void test_lifted_twice(void **unused)
@@ -718,6 +735,7 @@ int main(void)
 	    CASE(test_wrong_sources),
 	    CASE(test_lengths),
 	    CASE(test_lengths_are_looked_for),
+	    CASE(test_short_ways),
 	    CASE(test_lifted_twice),
 	    CASE(test_lifted_by_its_end),
 	    CASE(test_full),
