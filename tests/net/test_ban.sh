@@ -473,7 +473,7 @@ from_stdin()
 	text=$(pacer ban s0 add - <"$work/nul" 2>&1) && fail "a NUL was taken"
 	grep -q '^xdp-pacer: -:1: 10.77.0.1 is no line of text' <<<"$text" || fail "$text"
 	refused 2 '-:1: 10.77.0.1 is no line of text' pacer ban s0 del - <"$work/nul"
-	refused 2 '-:1: 1{200} is too long for a line' pacer ban s0 add - < <(tr '\0' 1 </dev/zero) # it has no end
+	refused 2 '-:1: 1{200} is too long: a line has at most 65535 bytes' pacer ban s0 add - < <(tr '\0' 1 </dev/zero) # it has no end
 	listed_bans ""
 	sed 's/1hour/1h/; /24/d' "$work/wrong" >"$work/right"
 	equal "$(pacer ban s0 add - <"$work/right")" "s0: 3 keys banned" "said"

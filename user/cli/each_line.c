@@ -19,6 +19,8 @@ static char *trimmed(char *text)
 	return text;
 }
 
+_Static_assert(EACH_LINE_MAX == 65535, "what is said of a line that is too long");
+
 static int wrong_line(int line, const char *what, const char *text)
 {
 	struct policy_error error = {0};
@@ -79,7 +81,8 @@ int each_line(bool timed, uint64_t for_ns, line_taker take, void *to)
 		if (strlen(text) != len)
 			code = wrong_line(line, "is no line of text", text);
 		else if (len > EACH_LINE_MAX && text[len - 1] != '\n')
-			code = wrong_line(line, "is too long for a line", text);
+			code =
+			    wrong_line(line, "is too long: a line has at most 65535 bytes", text);
 		else
 			code = read_line(text, line, timed, for_ns, take, to);
 	}
