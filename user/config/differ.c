@@ -172,14 +172,25 @@ static void keep_rest(struct telling *t)
 		qsort(t->told, n, sizeof(*t->told), by_place);
 }
 
+/* In the order of their texts. An item that a list has twice says nothing more. */
+static void each_once(struct telling *t)
+{
+	size_t n = 0;
+
+	if (t->n)
+		qsort(t->told, t->n, sizeof(*t->told), by_text);
+	for (size_t i = 0; i < t->n; i++)
+		if (!n || by_text(&t->told[n - 1], &t->told[i]))
+			t->told[n++] = t->told[i];
+	t->n = n;
+}
+
 static void drop_common(struct telling *one, struct telling *other)
 {
 	size_t i = 0, k = 0;
 
-	if (one->n)
-		qsort(one->told, one->n, sizeof(*one->told), by_text);
-	if (other->n)
-		qsort(other->told, other->n, sizeof(*other->told), by_text);
+	each_once(one);
+	each_once(other);
 	while (i < one->n && k < other->n) {
 		int order = by_text(&one->told[i], &other->told[k]);
 
