@@ -237,10 +237,22 @@ json_t *json_text(const char *name)
 	return value;
 }
 
+/* A line. Of the controls JSON_ENSURE_ASCII leaves one as it is: DEL, which is ASCII. */
+static bool put_line(const char *text, bool is_seen)
+{
+	const char *del;
+
+	for (; is_seen && (del = strchr(text, 0x7f)); text = del + 1)
+		if (printf("%.*s\\u007F", (int)(del - text), text) < 0)
+			return false;
+	return puts(text) != EOF;
+}
+
 /* To a terminal a name is written so that it does nothing there. */
 static int print_as(json_t *value, size_t flags)
 {
-	size_t ascii = isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0;
+	bool is_seen = isatty(STDOUT_FILENO);
+	size_t ascii = is_seen ? JSON_ENSURE_ASCII : 0;
 	char *text = value && !no_memory && !failed ? json_whole(value, flags | ascii) : NULL;
 
 	json_decref(value);
@@ -251,7 +263,7 @@ static int print_as(json_t *value, size_t flags)
 		return no_result(no_memory ? "no memory" : "a name in it is not UTF-8");
 	}
 	errno = 0;
-	if (puts(text) == EOF)
+	if (!put_line(text, is_seen))
 		note_error();
 	free(text);
 	return EXIT_DONE;

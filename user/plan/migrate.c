@@ -182,7 +182,7 @@ static int full(const struct policy_rule *rule, bool rotate, struct policy_error
 		    rule->name, PACER_LIMITERS_MAX);
 	return policy_fail(error, rule->line,
 			   "rule %s: a rule holds up to %u limits, and those that this change "
-			   "retires stay until their windows have passed: apply again later, or "
+			   "retires stay until their windows have passed: apply it later, or "
 			   "in steps",
 			   rule->name, PACER_LIMITERS_MAX);
 }

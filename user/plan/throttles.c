@@ -225,7 +225,7 @@ int throttle_take(struct throttle_states *states, int line, struct policy_error 
 	    error, line,
 	    "more than %u throttles are needed: limits by uses, targets of pools, and "
 	    "those of the policy before that have not cooled down yet: have fewer, or "
-	    "apply again later",
+	    "apply it later",
 	    PACER_THROTTLES);
 }
 
