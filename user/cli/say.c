@@ -243,9 +243,8 @@ static bool put_line(const char *text, bool is_seen)
 	const char *del;
 
 	for (; is_seen && (del = strchr(text, 0x7f)); text = del + 1)
-		if (printf("%.*s\\u007F", (int)(del - text), text) < 0)
-			return false;
-	return puts(text) != EOF;
+		printf("%.*s\\u007F", (int)(del - text), text);
+	return puts(text) != EOF && !ferror(stdout);
 }
 
 /* To a terminal a name is written so that it does nothing there. */
