@@ -1145,13 +1145,14 @@ static void test_a_trial_rests(void **unused)
 		assert_true(rests->limiter[0].until_ns ==
 			    kernel_now_ns + compile_limiter_memory_ns(&rests->limiter[0]));
 		kernel_now_ns++;
-		/* on trial once more, and so it has to last longer */
-		try_out(SMALL RULE(WINDOW));
+		/* on trial once more, and so it has to last longer, and be no looser */
+		try_out(SMALL RULE("{key: src, packets: 5, window: 1s, entries: 64}"));
 		assert_int_equal(in_force()->rule[0].limiter[0].base, base);
 		assert_int_equal(plan.limit[0].state, PLAN_KEPT);
 		kernel_now_ns += TRIAL_NS;
 		rests = resting_of(in_force(), compile_name_id("a"));
 		assert_int_equal(rests->n_limiters, 1);
+		assert_int_equal(kind_of_limiter(&rests->limiter[0])->value(&rests->limiter[0]), 5);
 		assert_true(rests->limiter[0].until_ns ==
 			    kernel_now_ns + compile_limiter_memory_ns(&rests->limiter[0]));
 		change_to(SMALL RULE(WINDOW));
