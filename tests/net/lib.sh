@@ -95,9 +95,9 @@ net_up()
 	work=$(mktemp -d)
 	: >"$work/pids"
 	trap clean EXIT
-	own_lock
 	trap "trap '' INT TERM HUP; exit 130" INT
 	trap "trap '' INT TERM HUP; exit 143" TERM HUP
+	own_lock
 	shots=$(tool shots)
 	ip netns add "$CLIENT"
 	ip netns add "$SERVER"

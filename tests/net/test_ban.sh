@@ -473,7 +473,11 @@ from_stdin()
 	text=$(pacer ban s0 add - <"$work/nul" 2>&1) && fail "a NUL was taken"
 	grep -q '^xdp-pacer: -:1: 10.77.0.1 is no line of text' <<<"$text" || fail "$text"
 	refused 2 '-:1: 10.77.0.1 is no line of text' pacer ban s0 del - <"$work/nul"
-	refused 2 '-:1: 1{200} is too long: a line has at most 65535 bytes' pacer ban s0 add - < <(tr '\0' 1 </dev/zero) # it has no end
+	# One that has no end, and one that is a byte too long.
+	refused 2 '-:1: 1{200} is too long: a line has at most 65535 bytes' pacer ban s0 add - < <(tr '\0' 1 </dev/zero)
+	refused 2 '-:1: #{200} is too long: a line has at most 65535 bytes' \
+		pacer ban s0 del - < <(head -c 65536 /dev/zero | tr '\0' '#')
+	equal "$(head -c 65535 /dev/zero | tr '\0' '#' | pacer ban s0 add -)" "s0: 0 keys banned" "a long comment"
 	listed_bans ""
 	sed 's/1hour/1h/; /24/d' "$work/wrong" >"$work/right"
 	equal "$(pacer ban s0 add - <"$work/right")" "s0: 3 keys banned" "said"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Why an interface is not to be paced, or is not paced: each thing that is in the way, by the line
- * that is said of it. Kernels and privileges that the machine does not have are made of memory.
+ * that is said of it. Functions of this file answer for the kernel: it may be too old, or give no
+ * privilege.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,6 +8,8 @@
 #include "cli/each_line.h"
 #include "config/text.h"
 
+_Static_assert(EACH_LINE_MAX == 65535, "a line that is too long is told so");
+
 /* Cut the blanks around it away. */
 static char *trimmed(char *text)
 {
@@ -18,8 +20,6 @@ static char *trimmed(char *text)
 		text[--len] = 0;
 	return text;
 }
-
-_Static_assert(EACH_LINE_MAX == 65535, "what is said of a line that is too long");
 
 static int wrong_line(int line, const char *what, const char *text)
 {

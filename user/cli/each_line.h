@@ -17,7 +17,8 @@ typedef int (*line_taker)(void *to, const char *element, uint64_t for_ns, int li
 /*
  * Each line of stdin, without blanks around it, goes to take(to, ...). Empty lines and those that
  * begin with # are passed over. With `timed` a line can end with --for TIME; else, and where it
- * does not, for_ns (in ns; 0: always) holds. Ends at the first line that is wrong or not taken.
+ * does not, for_ns (in ns; 0: always) holds. Ends at the first line that is wrong, longer than
+ * EACH_LINE_MAX or not taken.
  * Returns 0, or the exit code after it has said why. One caller at a time: it reads stdin.
  */
 int each_line(bool timed, uint64_t for_ns, line_taker take, void *to);

@@ -370,7 +370,7 @@ READER(max_cooldown, doc_duration(s, at, node, &l->throttle.max_cooldown_ns))
 /* --- their text ------------------------------------------------------------------------------ */
 
 /* The same text for the same rate, however it was written: 60/m is 1/s, and 1KB/s is 8Kbit/s. */
-static const char *one_text(const struct units_rate *rate, char *buf, size_t size)
+static const char *rate_in_one_form(const struct units_rate *rate, char *buf, size_t size)
 {
 	uint64_t per_ns = rate->bytes ? 8000000000 : 1000000000; /* a bit is an eighth of a byte */
 	unsigned __int128 amount;
@@ -409,7 +409,8 @@ WRITE_NUMBER(packets, l->kind == LIMIT_WINDOW && l->cost == PACER_COST_PACKETS, 
 WRITE_NUMBER(bytes, l->kind == LIMIT_WINDOW && l->cost == PACER_COST_BYTES, l->limit)
 WRITE_TIME(window, l->kind == LIMIT_WINDOW, l->window_ns)
 WRITE_NUMBER(slots, l->kind == LIMIT_WINDOW, l->slots)
-WRITER(rate, l->kind == LIMIT_RATE, "%s", one_text(&l->rate, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITER(rate, l->kind == LIMIT_RATE, "%s",
+       rate_in_one_form(&l->rate, (char[FIELD_TEXT]){0}, FIELD_TEXT))
 WRITE_NUMBER(burst, l->kind == LIMIT_RATE, l->burst)
 WRITE_NUMBER(uses, l->kind == LIMIT_THROTTLE, l->throttle.uses)
 WRITE_TIME(cooldown, l->kind == LIMIT_THROTTLE, l->throttle.cooldown_ns)
