@@ -369,6 +369,25 @@ source_banned()
 	refused 1 's0: 10.77.0.11 is not banned' pacer ban s0 del 10.77.0.11
 }
 
+# The packets of these rules go short ways, by which no source is looked for: a ban takes them off these, of a
+# policy of one rule and of one of two.
+off_the_short_ways()
+{
+	local limits="limits: [{key: src, packets: 99, window: 60s}]" rules
+
+	for rules in "[{name: one, $limits}]" \
+		"[{name: udp, match: {proto: udp}, $limits}, {name: tcp, match: {proto: tcp}, $limits}]"; do
+		policy short <<<"bans: 64"$'\n'"rules: $rules"
+		load short
+		arrive "3" n=3
+		pacer ban s0 add 10.77.0.11 >/dev/null
+		arrive "0 3" n=3 n=3,from=10.77.0.12
+		pacer ban s0 del all >/dev/null
+		arrive "3" n=3
+		pacer unload s0 >/dev/null
+	done
+}
+
 prefix_banned()
 {
 	window win
@@ -595,6 +614,7 @@ check ban-across-changes across_changes
 check ban-across-roll-back across_roll_back
 check ban-all-together all_together
 check ban-source source_banned
+check ban-off-the-short-ways off_the_short_ways
 check ban-prefix-outside prefix_banned
 check ban-under-a-rule under_a_rule
 check ban-for-a-time-from-outside for_a_time_from_outside
