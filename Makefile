@@ -158,6 +158,7 @@ $(BUILD)/unit/user/live/object.o: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h
 $(BUILD)/unit/test_object: $(BUILD)/unit/user/live/object.o
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
+$(BUILD)/unit/test_snapshot: $(BUILD)/unit/stepped/snapshot.o
 $(BUILD)/unit/test_second_look: $(BUILD)/unit/stepped/still.o $(BUILD)/unit/stepped/ban_notes.o $(BUILD)/unit/stepped/notes.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
 $(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_sequences: LINK := -Wl,--wrap=syscall,--wrap=open

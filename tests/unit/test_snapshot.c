@@ -40,6 +40,7 @@ static struct attached pacer;
 static struct sample sample;
 static struct busiest busiest;
 static uint64_t now_ns;
+static uint32_t last_place; /* of those that packets were put into */
 
 uint64_t host_now_ns(void)
 {
@@ -71,6 +72,21 @@ ssize_t getrandom(void *buf, size_t n, unsigned int flags)
 	(void)flags;
 	memset(buf, 0x5a, n);
 	return no_chance ? -1 : (ssize_t)n;
+}
+
+/* A writer, which writes before a reader's look of that number. */
+static struct {
+	void (*write)(struct pacer_sampler *s);
+	uint32_t at, looks;
+} writer;
+
+void pacer_step(const volatile void *p);
+
+void pacer_step(const volatile void *p)
+{
+	(void)p;
+	if (writer.write && writer.looks++ == writer.at)
+		writer.write(&samplers[0]);
 }
 
 static int follow_fails;
@@ -116,6 +132,7 @@ static void begin(const char *text)
 	for (cpu = 0; cpu < PACER_SECRETS; cpu++)
 		control.secret[0][cpu] = draw();
 	now_ns = BEGIN;
+	last_place = 0;
 }
 
 static struct pacer_packet from(uint32_t source, uint32_t len_bytes)
@@ -149,8 +166,13 @@ static void packet_comes(uint32_t cpu, struct pacer_packet pkt, size_t rule,
 		return;
 	pacer_sample_write_begin(&s->seq);
 	pacer_sampler_take(s, by, &item);
-	memset(heads[cpu].at[pacer_sampler_place(s, pacer_sampler_lowest(s->took))],
-	       (int)pkt.key[PACER_WORD_SADDR] & 0xff, sizeof(heads[cpu].at[0]));
+	for (uint64_t took = s->took; took; took &= took - 1) {
+		uint32_t place = pacer_sampler_place(s, pacer_sampler_lowest(took));
+
+		memset(heads[cpu].at[place], (int)pkt.key[PACER_WORD_SADDR] & 0xff,
+		       sizeof(heads[cpu].at[0]));
+		last_place = place > last_place ? place : last_place;
+	}
 	pacer_sample_write_end(&s->seq);
 }
 
@@ -214,6 +236,32 @@ static void test_rows(void **unused)
 	sample_free(&sample);
 }
 
+/* Wherever a packet lies in a sampler, its row has its own head. */
+static void test_heads_of_all_places(void **unused)
+{
+	static const char *const texts[] = {
+	    "sample: {of: all, k: 64, packets: 512, snap: 64}\n" RULE_A,
+	    "sample: {of: all, k: 64, window: 60s, snap: 64}\n" RULE_A,
+	};
+	uint32_t i, k;
+
+	(void)unused;
+	for (i = 0; i < ARRAY(texts); i++) {
+		begin(texts[i]);
+		for (k = 0; k < 3000; k++, now_ns += 50 * MS) {
+			comes(0, 1 + k % 251, 64, 0, PACER_ADMIT);
+			if (k % 50)
+				continue;
+			assert_int_equal(sample_read(&pacer, 1, &sample, &error), 0);
+			for (uint32_t r = 0; r < sample.rows; r++)
+				assert_int_equal(sample.row[r].head[63],
+						 sample.row[r].item.saddr[0]);
+			sample_free(&sample);
+		}
+		assert_true(last_place >= (i ? 2 : 1) * PACER_SAMPLE_K);
+	}
+}
+
 /* Of each CPU there are as many as the policy wants of all: no more of them are told. */
 static void test_no_more_rows(void **unused)
 {
@@ -228,6 +276,74 @@ static void test_no_more_rows(void **unused)
 		assert_int_equal(sample_read(&pacer, 1, &sample, &error), 0);
 		assert_true(sample.n == 6 && sample.rows == 2);
 		sample_free(&sample);
+	}
+}
+
+static void writes_packet(struct pacer_sampler *s)
+{
+	s->burst.count++;
+	s->seq += 2;
+}
+
+static void writes_last_packet(struct pacer_sampler *s)
+{
+	s->wor.n++;
+	s->wor.seq += 2;
+}
+
+static void writes_another_policy(struct pacer_sampler *s)
+{
+	s->id++;
+}
+
+/* The seq is odd all the time; a tick ends. */
+static void writes_tick(struct pacer_sampler *s)
+{
+	s->burst.T++;
+	s->burst.ticks += 2;
+}
+
+#define LOOKS 3u /* before a copy, and after it */
+
+/* What was written during a copy is copied again. */
+static void test_second_looks(void **unused)
+{
+	static const struct {
+		const char *text;
+		void (*write)(struct pacer_sampler *s);
+		uint32_t at;
+		enum sample_copied copied;
+	} cases[] = {
+	    {of_time, writes_packet, LOOKS, SAMPLE_WHOLE},
+	    {of_packets, writes_last_packet, LOOKS, SAMPLE_WHOLE},
+	    {of_time, writes_another_policy, LOOKS - 1, SAMPLE_WHOLE},
+	    {of_packets, writes_another_policy, LOOKS - 1, SAMPLE_WHOLE},
+	    {of_time, writes_tick, (SNAPSHOT_TRIES + 1) * LOOKS, SAMPLE_BEHIND},
+	};
+	static struct pacer_sampler copy;
+	const struct pacer_sampler *live = &samplers[0];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		const struct pacer_sampling *by = &copies[0].policy.sampling;
+		bool behind = cases[i].copied == SAMPLE_BEHIND;
+
+		begin(cases[i].text);
+		comes(0, 1, 60, 0, PACER_ADMIT);
+		samplers[0].seq += behind;
+		writer.write = cases[i].write;
+		writer.at = cases[i].at;
+		writer.looks = 0;
+		assert_int_equal(sample_copy(live, NULL, by, &copy, NULL), cases[i].copied);
+		writer.write = NULL;
+		assert_int_equal(writer.looks, (behind ? SNAPSHOT_TRIES + 4 : 4) * LOOKS);
+		assert_true(copy.id == live->id);
+		if (by->form != PACER_SAMPLE_TIME)
+			assert_memory_equal(&copy.wor, &live->wor, sizeof(copy.wor));
+		else if (!behind)
+			assert_memory_equal(&copy.burst, &live->burst, sizeof(copy.burst));
+		else
+			assert_true(copy.burst.T == live->burst.T && !copy.burst.count);
 	}
 }
 
@@ -791,8 +907,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_rows),
+	    cmocka_unit_test(test_heads_of_all_places),
 	    TEST(test_no_more_rows),
 	    TEST(test_torn),
+	    cmocka_unit_test(test_second_looks),
 	    TEST(test_nothing_to_read),
 	    TEST(test_no_memory),
 	    TEST(test_busiest),

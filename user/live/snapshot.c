@@ -15,7 +15,7 @@
 
 static uint32_t acquire(const uint32_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	return pacer_acquire((__u32 *)(uintptr_t)word);
 }
 
 /* They are read before and after a copy. If they are equal, the copy is consistent. */
