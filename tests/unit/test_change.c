@@ -1953,6 +1953,22 @@ static void test_a_rotation_cut_off_is_taken_up(void **unused)
 	assert_int_equal(banned_by(1, 3), 3);
 }
 
+/* Where nothing but bans waits for the packets of before, a wait that fails is told, too. */
+static void test_a_rotation_of_bans_alone_is_cut_off(void **unused)
+{
+	(void)unused;
+	begin(SMALL "bans: 64\nrules:\n- {name: a, verdict: drop}\n");
+	graces = 0;
+	grace_hook = refuse_after_it;
+	assert_int_equal(change_rotate(&pacer, &plan, &error), CHANGE_LASTS);
+	grace_hook = NULL;
+	kernel_refuses = 0;
+	assert_int_equal(in_force()->secret, 1);
+	assert_int_equal(in_force()->bans.moving, 1);
+	change_to(SMALL "bans: 64\nrules:\n- {name: a, verdict: drop}\n");
+	assert_int_equal(in_force()->bans.moving, 0);
+}
+
 /* Those that waited move before the next rotation, which is not refused for them. */
 static void test_bans_that_waited_do_not_wait_again(void **unused)
 {
@@ -2183,6 +2199,7 @@ int main(void)
 	    CASE(test_bans_that_wait_for_room),
 	    CASE(test_a_rotation_cut_off_is_taken_up),
 	    CASE(test_bans_that_waited_do_not_wait_again),
+	    CASE(test_a_rotation_of_bans_alone_is_cut_off),
 	    CASE(test_a_rotation_after_one_cut_off),
 	    CASE(test_frozen),
 	    CASE(test_frozen_of_the_largest_table),
