@@ -9,6 +9,7 @@
 #include "config/text.h"
 
 _Static_assert(EACH_LINE_MAX == 65535, "a line that is too long is told so");
+_Static_assert(EACH_LINES_MAX == 16777216, "lines that are too many are told so");
 
 /* Cut the blanks around it away. */
 static char *trimmed(char *text)
@@ -78,7 +79,10 @@ int each_line(bool timed, uint64_t for_ns, line_taker take, void *to)
 
 	while (!code && (len = next_line(text, sizeof(text)))) {
 		line++;
-		if (strlen(text) != len)
+		if (line > EACH_LINES_MAX)
+			code = wrong_line(line, "is a line too many: give 16777216 lines at a time",
+					  trimmed(text));
+		else if (strlen(text) != len)
 			code = wrong_line(line, "is no line of text", text);
 		else if (len > EACH_LINE_MAX && text[len - 1] != '\n')
 			code =
