@@ -31,6 +31,7 @@ static void test_durations(void **state)
 	    {"1m2s", 62 * S},
 	    {"250ms", S / 4},
 	    {"1.5h", 5400 * S},
+	    {"1.25s", S + S / 4},
 	    {"10us", 10000},
 	    {"10\u00b5s", 10000},
 	    {"10\u03bcs", 10000},
@@ -118,6 +119,20 @@ static void test_answers(void **state)
 	    take(&d, "{\"new\": [" BAN(4, "Ip", "::ffff:192.0.2.7", "1s") "]}", true, NULL, NULL),
 	    0);
 	bans_are(&d, NOW, "192.0.2.7 1");
+	/* Two prefixes of one length with the same bytes are two. */
+	assert_int_equal(take(&d,
+			      "{\"new\": [" BAN(5, "Ip", "32.1.13.184", "2s") "," BAN(
+				  6, "Range", "2001:db8::/32", "3s") "]}",
+			      true, NULL, NULL),
+			 0);
+	bans_are(&d, NOW, "32.1.13.184 2, 2001:db8::/32 3");
+	/* Whatever case its words are in. */
+	assert_int_equal(take(&d,
+			      "{\"new\": [{\"id\": 8, \"type\": \"Ban\", \"scope\": \"RANGE\", "
+			      "\"value\": \"192.0.2.0/24\", \"duration\": \"4s\"}]}",
+			      true, NULL, NULL),
+			 0);
+	bans_are(&d, NOW, "192.0.2.0/24 4");
 	/* A whole answer has all there are. */
 	assert_int_equal(
 	    take(&d, "{\"new\": [" BAN(9, "Ip", "192.0.2.3", "1s") "]}", true, NULL, NULL), 0);
@@ -175,10 +190,11 @@ static void test_left_out(void **state)
 		struct decisions d = {0};
 		char json[1000];
 
-		snprintf(json, sizeof(json), "{\"new\": [%s, %s]}", out[i].decision,
-			 BAN(2, "Ip", "192.0.2.2", "9s"));
+		/* the second is left out, too, and the first is told of */
+		snprintf(json, sizeof(json), "{\"new\": [%s, %s, %s]}", out[i].decision,
+			 BAN(3, "Ip", "nobody", "9s"), BAN(2, "Ip", "192.0.2.2", "9s"));
 		assert_int_equal(take(&d, json, true, &told, NULL), 0);
-		assert_int_equal(told.left_out, !!out[i].why);
+		assert_int_equal(told.left_out, 1 + !!out[i].why);
 		if (out[i].why)
 			assert_string_equal(told.why, out[i].why);
 		bans_are(&d, NOW, "192.0.2.2 9");
@@ -261,7 +277,6 @@ static void test_ranges(void **state)
 	decisions_free(&d);
 }
 
-/* What an answer should not have: an id twice, and one that is none. */
 /* What an answer says of a decision that is there replaces it, and leaves the others. */
 static void test_said_again(void **state)
 {
@@ -278,9 +293,16 @@ static void test_said_again(void **state)
 	assert_int_equal(
 	    take(&d, "{\"new\": [" BAN(1, "Ip", "192.0.2.1", "300s") "]}", false, NULL, NULL), 0);
 	bans_are(&d, NOW, "198.51.0.0/16 100, 192.0.2.1 300");
+	assert_int_equal(/* sooner, too */
+			 take(&d, "{\"new\": [" BAN(1, "Ip", "192.0.2.1", "50s") "]}", false, NULL,
+			      NULL),
+			 0);
+	bans_are(&d, NOW, "198.51.0.0/16 100, 192.0.2.1 50");
+	assert_int_equal(d.n, 2);
 	decisions_free(&d);
 }
 
+/* What an answer should not have: an id twice, and one that is none. */
 static void test_odd_ids(void **state)
 {
 	struct decisions d = {0};
@@ -401,7 +423,8 @@ static void test_no_memory(void **state)
 	decisions_free(&d);
 }
 
-/* Random lists of bans: after the change that is told, the bans are those that are wanted. */
+/* Random lists of bans: after the change that is told, the bans are those that are wanted, and what
+ * differs by little is not told. */
 static uint64_t model[64];
 
 static void random_pieces(struct ban_pieces *p, unsigned int *seed)
@@ -428,6 +451,12 @@ static void test_changes(void **state)
 		for (size_t i = 0; i < was.n; i++)
 			model[was.at[i].prefix.addr[3]] = was.at[i].until_ns;
 		assert_int_equal(decisions_change(&was, &is, NOW, slack_ns, &lift, &add), 0);
+		for (size_t i = 0; i < add.n; i++) {
+			uint64_t had = model[add.at[i].prefix.addr[3]];
+
+			assert_true(!had || had + slack_ns < add.at[i].until_ns ||
+				    add.at[i].until_ns + slack_ns < had);
+		}
 		for (size_t i = 0; i < lift.n; i++) {
 			assert_true(model[lift.at[i].prefix.addr[3]] > NOW);
 			model[lift.at[i].prefix.addr[3]] = 0;
@@ -447,6 +476,24 @@ static void test_changes(void **state)
 		free(is.at);
 		free(lift.at);
 		free(add.at);
+	}
+}
+
+/* An end that differs by little is the one that was told; any other is the new one. */
+static void test_settled(void **state)
+{
+	static const struct {
+		uint64_t was_s, is_s, settled_s;
+	} rows[] = {{10, 15, 10}, {15, 10, 15}, {10, 16, 16}, {16, 10, 10}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct ban_piece one = {{4, 32, {192, 0, 2, 1}}, NOW + rows[i].was_s * S};
+		struct ban_piece other = {{4, 32, {192, 0, 2, 1}}, NOW + rows[i].is_s * S};
+		struct ban_pieces was = {&one, 1}, is = {&other, 1};
+
+		decisions_settle(&was, &is, 5 * S);
+		assert_int_equal(other.until_ns, NOW + rows[i].settled_s * S);
 	}
 }
 
@@ -537,6 +584,7 @@ static void test_wrong_settings(void **state)
 	    {URL KEY "interfaces: [[eth0]]\n", 3, "interfaces[0]"},
 	    {URL KEY "interfaces: [\"eth 0\"]\n", 3, "it has a blank or a control character in it"},
 	    {KEY IFACES "api_url: 127.0.0.1\n", 3, "\"127.0.0.1\" is no address: write http"},
+	    {KEY IFACES "api_url: https:127.0.0.1\n", 3, "\"https:127.0.0.1\" is no address"},
 	    {KEY IFACES "api_url: [a]\n", 3, "api_url"},
 	    {URL IFACES "api_key: \"a\\x7fb\"\n", 3, "it has a blank or a control character in it"},
 	    {URL KEY IFACES "update_frequency: often\n", 4, "update_frequency"},
@@ -544,6 +592,7 @@ static void test_wrong_settings(void **state)
 	    {URL KEY IFACES "timeout: 999ms\n", 4, "it is less than 1s"},
 	    {URL KEY IFACES "origins: [[a]]\n", 4, "origins"},
 	    {URL KEY IFACES "origins: [\"a,b\"]\n", 4, "it has a comma or a blank: write a list"},
+	    {URL KEY IFACES "origins: [a b]\n", 4, "it has a comma or a blank: write a list"},
 	    {URL KEY IFACES "colour: red\n", 4, "colour"},
 	    {"a: [\n", 1, "not YAML"},
 	};
@@ -593,6 +642,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_changes),
 	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
 	    cmocka_unit_test(test_long_origins), cmocka_unit_test(test_too_many_bans),
+	    cmocka_unit_test(test_settled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A result said once: the JSON that it makes, and tables at the widths of terminals. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,6 +142,21 @@ static void test_dropped(void **unused)
 	assert_string_equal(text_of(say_one_dropped, false), "eth0:\n1\neth1:\n2\n");
 }
 
+/* JSON as a text to be handed on. */
+static void test_text(void **unused)
+{
+	char *text;
+
+	(void)unused;
+	emit_begin(true);
+	emit_object("");
+	emit_real("share", 0.123456789, NULL);
+	emit_close();
+	text = emit_end_text();
+	assert_string_equal(text, "{\"share\":0.123457}");
+	free(text);
+}
+
 static void say_line(bool json)
 {
 	emit_begin(json);
@@ -221,6 +237,43 @@ static void test_table(void **unused)
 			    "[{\"rule\":\"dns\",\"packets\":0},{\"rule\":\"a_rule_of_length\","
 			    "\"packets\":1000},{\"rule\":\"\xc3\xa4\xc3\xb6\",\"packets\":2000}]");
 	free(printed);
+	assert_int_equal(lacks, 0);
+}
+
+/* More rows than are kept room for at first, each with a cell that nothing is said of; and none. */
+static void say_rows(bool json)
+{
+	static const struct emit_column columns[] = {
+	    {"N", true}, {"NOTHING", false}, {"KEY", false}, {0}};
+
+	emit_begin(json);
+	emit_table(columns, 0);
+	emit_table_end();
+	printf("|\n");
+	emit_table(columns, 0);
+	for (unsigned int i = 1; i <= 40; i++) {
+		emit_row();
+		emit_text("%u", i);
+		if (i % 16)
+			emit_skip(1);
+		else
+			emit_text("-");
+		emit_text("k");
+	}
+	emit_table_end();
+	(void)emit_end();
+}
+
+static void test_rows(void **unused)
+{
+	char wanted[1000] = "|\n N  NOTHING  KEY\n";
+
+	(void)unused;
+	mallopt(M_PERTURB, 1); /* memory is not empty by itself */
+	unsetenv("COLUMNS");
+	for (unsigned int i = 1; i <= 40; i++)
+		sprintf(wanted + strlen(wanted), "%2u  %-7s  k\n", i, i % 16 ? "" : "-");
+	assert_string_equal(text_of(say_rows, false), wanted);
 	assert_int_equal(lacks, 0);
 }
 
@@ -431,7 +484,8 @@ int main(void)
 	    cmocka_unit_test(test_table),	   cmocka_unit_test(test_style),
 	    cmocka_unit_test(test_numbers),	   cmocka_unit_test(test_line),
 	    cmocka_unit_test(test_at_once),	   cmocka_unit_test(test_screen),
-	    cmocka_unit_test(test_many_in_a_line),
+	    cmocka_unit_test(test_many_in_a_line), cmocka_unit_test(test_text),
+	    cmocka_unit_test(test_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

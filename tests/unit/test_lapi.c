@@ -42,12 +42,44 @@ static long limit_ms;
 static const char *folder; /* of whom is trusted, too: libcurl's unless it is taken away */
 static long kept_s;	   /* for so long it has the file of whom it trusts */
 static long sessions;	   /* of TLS: one that goes on judges no certificate again */
+static struct {
+	const char *proxy, *encoding, *protocols, *agent;
+	const struct curl_slist *headers;
+	long connect_s, stall_s, stall_bytes, no_signal;
+} set;		  /* of what else there is to say */
+static int added; /* of the questions, that were not taken back */
 static int meanwhiles;
 static uint64_t now_ns = 5000000000;
 
 uint64_t host_now_ns(void)
 {
 	return now_ns;
+}
+
+static void keep_text(CURLoption option, const char *text)
+{
+	if (option == CURLOPT_PROXY)
+		set.proxy = text;
+	else if (option == CURLOPT_ACCEPT_ENCODING)
+		set.encoding = text;
+	else if (option == CURLOPT_PROTOCOLS_STR)
+		set.protocols = text;
+	else if (option == CURLOPT_USERAGENT)
+		set.agent = text;
+	else if (option == CURLOPT_HTTPHEADER)
+		set.headers = (const struct curl_slist *)(const void *)text;
+}
+
+static void keep_number(CURLoption option, long number)
+{
+	if (option == CURLOPT_CONNECTTIMEOUT)
+		set.connect_s = number;
+	else if (option == CURLOPT_LOW_SPEED_TIME)
+		set.stall_s = number;
+	else if (option == CURLOPT_LOW_SPEED_LIMIT)
+		set.stall_bytes = number;
+	else if (option == CURLOPT_NOSIGNAL)
+		set.no_signal = number;
 }
 
 #undef curl_easy_setopt
@@ -75,6 +107,10 @@ CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 		sessions = va_arg(more, long);
 	else if (option == CURLOPT_ERRORBUFFER)
 		why = va_arg(more, char *);
+	else if (option < CURLOPTTYPE_OBJECTPOINT)
+		keep_number(option, va_arg(more, long));
+	else
+		keep_text(option, va_arg(more, const char *));
 	va_end(more);
 	return CURLE_OK;
 }
@@ -129,6 +165,8 @@ CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy)
 {
 	(void)multi;
 	(void)easy;
+	assert_int_equal(added, 0); /* libcurl has it already */
+	added += !as.add;
 	return as.add;
 }
 
@@ -136,6 +174,7 @@ CURLMcode curl_multi_remove_handle(CURLM *multi, CURL *easy)
 {
 	(void)multi;
 	(void)easy;
+	added--;
 	return CURLM_OK;
 }
 
@@ -171,6 +210,7 @@ static int ask(const struct lapi_options *options, bool whole)
 	assert_non_null(l);
 	*asked = 0;
 	result = lapi_ask(l, whole, -1, &answer, &error);
+	assert_int_equal(added, 0);
 	lapi_close(l);
 	return result;
 }
@@ -254,6 +294,7 @@ static void test_what_becomes_of_it(void **unused)
 	} rows[] = {
 	    {{.status = 200, .turns = 2}, 0, NULL},
 	    {{.status = 200, .bytes = LAPI_MAX / 2}, 0, NULL},
+	    {{.status = 200, .bytes = LAPI_MAX}, 0, NULL},
 	    {{.status = 200, .bytes = LAPI_MAX + 1}, -1, "the answer is longer than 32 MiB"},
 	    {{.status = 200, .turns = 1, .stop = true}, 1, NULL},
 	    {{.status = 200, .turns = 1, .poll = CURLM_OUT_OF_MEMORY}, -1, "libcurl cannot ask"},
@@ -273,6 +314,8 @@ static void test_what_becomes_of_it(void **unused)
 	    {{.status = 401}, -1, "it does not know the api_key (HTTP status 401)"},
 	    {{.status = 403}, -1, "it does not know the api_key (HTTP status 403)"},
 	    {{.status = 500}, -1, "HTTP status 500: is it CrowdSec's local API?"},
+	    {{.status = 302}, -1, "HTTP status 302: is it CrowdSec's local API?"},
+	    {{.status = 204}, -1, "HTTP status 204: is it CrowdSec's local API?"},
 	};
 
 	(void)unused;
@@ -313,6 +356,49 @@ static void test_what_is_done_meanwhile(void **unused)
 	as = (typeof(as)){.status = 200, .turns = 3, .stop = true};
 	assert_int_equal(ask(&plain, true), 1);
 	assert_int_equal(meanwhiles, 3);
+}
+
+/* What became of one answer says nothing of the next. */
+static void test_one_after_the_other(void **unused)
+{
+	struct lapi *l = lapi_open(&plain, &error);
+	struct lapi_answer answer;
+
+	(void)unused;
+	assert_non_null(l);
+	no_memory = false;
+	as = (typeof(as)){.status = 200, .bytes = LAPI_MAX + 1, .why = "it was cut off"};
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &error), -1);
+	as = (typeof(as)){.status = 200, .bytes = 5};
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &error), 0);
+	assert_int_equal(answer.len, 5);
+	as = (typeof(as)){.result = CURLE_COULDNT_CONNECT};
+	assert_int_equal(lapi_ask(l, true, -1, &answer, &error), -1);
+	assert_null(strstr(error.text, "cut off"));
+	lapi_close(l);
+}
+
+/* The key goes to the API, by no proxy of the environment; what stands still is given up. */
+static void test_how_it_is_asked(void **unused)
+{
+	struct lapi *l;
+
+	(void)unused;
+	memset(&set, 0, sizeof(set));
+	l = lapi_open(&plain, &error);
+	assert_non_null(l);
+	assert_string_equal(set.headers->data, "X-Api-Key: k");
+	assert_null(set.headers->next);
+	assert_string_equal(set.agent, "xdp-pacer-crowdsec/v" PACER_VERSION);
+	assert_non_null(set.proxy);
+	assert_string_equal(set.proxy, "");
+	assert_string_equal(set.protocols, "http,https");
+	assert_string_equal(set.encoding, ""); /* whatever libcurl can take apart */
+	assert_int_equal(set.connect_s, LAPI_CONNECT_S);
+	assert_int_equal(set.stall_s, plain.stall_s);
+	assert_int_equal(set.stall_bytes, 1);
+	assert_int_equal(set.no_signal, 1);
+	lapi_close(l);
 }
 
 /* What is left of a decision is left of it then, however long the answer takes to come. */
@@ -418,6 +504,8 @@ int main(void)
 	    cmocka_unit_test(test_what_becomes_of_it),
 	    cmocka_unit_test(test_how_long_an_answer_may_take),
 	    cmocka_unit_test(test_what_is_done_meanwhile),
+	    cmocka_unit_test(test_one_after_the_other),
+	    cmocka_unit_test(test_how_it_is_asked),
 	    cmocka_unit_test(test_when_an_answer_begins),
 	    cmocka_unit_test(test_whom_else_it_trusts),
 	    cmocka_unit_test(test_no_memory_to_begin),
