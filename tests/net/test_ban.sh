@@ -513,6 +513,8 @@ from_stdin()
 	refused 1 '10.77.0.13 is not banned, nor are 2 others: see' pacer ban s0 del - <<<$'10.77.0.13\n10.77.0.14\n10.77.0.15'
 	listed_bans "10.77.0.12/ fd77::11/"
 	pacer ban s0 add - </dev/null >/dev/null
+	equal "$(pacer ban s0 del - </dev/null)" "s0: 0 bans lifted" "of no key" || return
+	equal "$(pacer ban s0 del - --json <<<"# nor of this" | jq -c '[.lifted, .left_out]')" "[0,0]" "of a comment" || return
 	listed_bans "10.77.0.12/ fd77::11/"
 }
 

@@ -295,6 +295,8 @@ wrong_words()
 	refused 1 "s0: 10.9.0.1 is no prefix of set drop, nor is 1 other: see" pacer sets s0 del drop - <<<$'10.9.0.1\n10.9.0.2'
 	refused 1 "s0: 10.9.0.1 is no prefix of set drop, nor are 2 others: see" \
 		pacer sets s0 del drop - <<<$'10.9.0.1\n10.9.0.2\n10.9.0.3'
+	equal "$(pacer sets s0 del drop - </dev/null)" "s0: set drop: 0 prefixes taken out" "no prefix" || return
+	equal "$(pacer sets s0 del drop - --json <<<"# none" | jq -c '[.set, .taken_out]')" '["drop",0]' "as JSON" || return
 	set_of more.txt 10.0.0.1
 	refused 1 "s0: its policy has no set drp \(did you mean drop\?\)" pacer sets s0 replace drp "$work/more.txt"
 	equal "$(what_drop_has)" "10.77.0.11|" "what it has after all that"

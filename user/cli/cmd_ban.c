@@ -127,14 +127,16 @@ static int not_banned(const struct attached *a, const struct options *o, const s
 	return EXIT_FAILED;
 }
 
-/* w NULL: of all keys. */
+/* w NULL: of all keys. No wish at all is of none, and has no memory that says so. */
 static int lift(struct attached *a, const struct options *o, const struct wishes *w)
 {
+	static const struct ban_wish none;
+	const struct ban_wish *wish = !w ? NULL : w->n ? w->wish : &none;
 	struct policy_error error = {0};
 	struct bans_done done = {0};
 	int code;
 
-	if (bans_lift(a, o->rule, w ? w->wish : NULL, w ? w->n : 0, &done, &error))
+	if (bans_lift(a, o->rule, wish, w ? w->n : 0, &done, &error))
 		return complain(NULL, &error);
 	if (w && done.left_out && !done.done)
 		return not_banned(a, o, w, &done);

@@ -181,9 +181,10 @@ static int del(struct attached *a, const struct options *o)
 		code = gave_up("sets", "no memory");
 	if (!code && sets_del(a, o->args[2], &w.del, &done, &shadow, &error))
 		code = complain(NULL, &error);
-	if (!code && done.done) {
+	if (!code && (done.done || !done.left_out)) { /* of nothing, too */
 		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow);
-		say_set_comes_back(a, o->args[2]);
+		if (done.done)
+			say_set_comes_back(a, o->args[2]);
 	}
 	if (!code && done.left_out)
 		code = not_in(a, o, &w, &done);
