@@ -29,7 +29,8 @@ VALUE = re.compile(r"(gap|packets|bytes|uses|burst): \w+")
 
 
 def run(*args, code=(0,), **more):
-    done = subprocess.run([PACER, *args], capture_output=True, text=True, **more)
+    done = subprocess.run([PACER, *args], text=True,
+                          **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
     assert done.returncode in code, f"exit {done.returncode} of {args}: {done.stderr}"
     return done
 
@@ -173,6 +174,11 @@ def least_odd():
     text = replay(ladder % 3, "nano.pcap").stdout
     found = int(re.search(r"the ladder: (\d+) packets in 1s \(is 3\)", text)[1])
     assert denied(ladder % found, "nano.pcap") == 0 < denied(ladder % (found - 1), "nano.pcap"), found
+    # Of three in a prefix, whose limit is twice as high, the line says two, and not one and a half.
+    import captures
+    made("three.keys", [captures.ip4(f"192.0.2.{i}", "10.0.0.1").at(captures.START + i) for i in (1, 2, 3)])
+    text = replay(ladder % 3, "three.keys").stdout
+    assert "the ladder: 2 packets in 1s (is 3)\n" in text, text
     # Bursts that would take years to come back: no policy can say them, nor the line of a ladder.
     with open(path("nano.pcap"), "rb") as f:
         data = f.read()
@@ -463,6 +469,11 @@ def kernel_unread():
                       env={**os.environ, "LD_PRELOAD": library, "UNREAD": name})
         assert done.stderr.endswith("replay: the kernel's maps cannot be read: Bad address\n"), done.stderr
         assert "throttle" not in done.stdout, done.stdout
+    # Of two policies: what was judged until then is compared by nobody.
+    done = replay(policy("several"), "nano.pcap", "--compare", path("several.yaml"), "--kernel", code=(1,),
+                  env={**os.environ, "LD_PRELOAD": library, "UNREAD": "pacer_counts"})
+    assert done.stderr.endswith("replay: the kernel's maps cannot be read: Bad address\n"), done.stderr
+    assert not done.stdout and done.stderr.count("\n") == 1, done
 
 
 def grows():
@@ -524,6 +535,13 @@ def compare():
         for i in range(2):
             assert out["denied_alone"][i] == sum(v[1][i] for v in want.values())
             assert out["denied"][i] == denied(policy(names[i]), "nano.pcap")
+        text = run("replay", "-c", path(names[0] + ".yaml"), "--compare", path(names[1] + ".yaml"),
+                   path("nano.pcap")).stdout
+        head = [re.split("  +", line.strip()) for line in text.splitlines()[:4]]
+        assert head[0][0].endswith(f" s: {sum(out['denied_alone']):,} fare differently"), text
+        assert head[1:] == [["FIRST", "SECOND"], ["policy", *out["policies"]],
+                            ["denied", *(f"{n:,}" for n in out["denied"])]], text
+        assert out["policies"] == [path(n + ".yaml") for n in names]
     same = run("replay", "-c", path("flow.yaml"), "--compare", path("flow.yaml"), path("nano.pcap"))
     assert "0 keys fare differently" in same.stdout and ": 0 fare differently" in same.stdout
     for name, packets in (("one.first", 1), ("one.second", 10**6)):
@@ -781,6 +799,57 @@ def suggest_usage():
     damaged = run("suggest", path("damaged.pcap"), code=(1,))
     assert "damaged at frame 50" in damaged.stderr and damaged.stderr.count("\n") == 1
     assert "# Of" in damaged.stdout
+
+
+# ---- the summary ----
+
+
+def of_table(text):
+    """What it says of the keys that were denied most, line by line."""
+    return [re.split("  +", line.strip()) for line in text.split("denied most, ")[1].splitlines()[2:]]
+
+
+def summary():
+    """Who was denied most, of how many packets from the first denial on, and how much of them came at once."""
+    import captures
+    at = []  # milliseconds, and who
+
+    def send(src, *times):
+        at.extend((ms, len(at), src) for ms in times)
+
+    send("192.0.2.1", 0, 1, 2, 3, 4, 2000, 2001, 2002, 2003, 4000)
+    send("192.0.2.2", *range(10))
+    send("198.51.100.1", 0, 4, 11, 12)  # of which the third is 11 ms behind the first
+    send("198.51.100.2", 0, 1)
+    send("203.0.113.1", 0, 1, 2, 3, 4)
+    text = """rules:
+  - {name: w, match: {src: 192.0.2.0/24}, limits: [{key: src, packets: 3, window: 1s}]}
+  - {name: g, match: {src: 198.51.100.0/24}, limits: [{key: src, gap: 10ms}, {key: dst, packets: 100, window: 1s}]}
+  - {name: p, match: {src: 203.0.113.0/24}, over: pass, limits: [{key: src, packets: 1, window: 1s}]}
+"""
+    made("few.keys", [captures.ip4(src, "10.0.0.1").at(captures.START + ms * 10**6) for ms, _, src in sorted(at)])
+    done = replay(text, "few.keys").stdout
+    assert done.startswith(path("few.keys") + ": 31 packets in 4 s: admitted 14, denied 17, "), done
+    assert "denied most, of 5 keys; each from its first denial on\n" in done, done
+    assert of_table(done) == [
+        ["w", "src/32,64", "192.0.2.2", "7", "7", "at least 7 packets in 1s against 3"],
+        ["p", "src/32,64", "203.0.113.1", "4", "4", "at least 4 packets in 1s against 1"],
+        ["w", "src/32,64", "192.0.2.1", "3", "7", "at least 4 packets in 1s against 3"],
+        ["g", "src/32,64", "198.51.100.1", "2", "3", "down to 1ms apart against a gap of 10ms"],
+        ["g", "src/32,64", "198.51.100.2", "1", "1", "against a gap of 10ms"]], done
+    assert "  rule p: admitted 1, denied 4 (window 4) (over: pass: what is denied would pass, too)\n" in done, done
+    assert done.count("would pass, too") == 1, done
+    assert " (monitor: what is denied would pass, too)\n" in replay("mode: monitor\n" + text, "few.keys").stdout
+    # Each limit by where it stands, and what it is; of a ladder one place, and a number for each rung.
+    text = "rules: [{name: a, limits: [{key: src, gap: 10ms}, {key: 'src/[32,24],[128,64]', packets: 9, window: 1s, " \
+        "wider: x2}, {key: all, packets: 99, window: 1s}]}]"
+    limits = json.loads(replay(text, "few.keys", "--json").stdout)["rules"][0]["denies_nothing"]
+    assert [(x["limit_index"], x["rung"], x["unit"], x["is"]) for x in limits] == [
+        (0, None, "gap_ns", 10**7), (1, 1, "packets", 9), (1, 2, "packets", 18), (2, None, "packets", 99)], limits
+    # Times that go back and forth: from the earliest to the latest.
+    made("forth.keys", [captures.ip4("192.0.2.1", "10.0.0.1").at(captures.START + s * 10**9) for s in (2, 1, 7, 4)])
+    for more in ((), ("--compare", path("flow.yaml"))):
+        assert ": 4 packets in 6 s: " in replay(policy("flow"), "forth.keys", *more).stdout
 
 
 # ---- what else a policy says ----
@@ -1098,6 +1167,17 @@ def progress():
         assert (b", reading 2\r" in shown) == bool(more), shown
         assert shown.endswith(b"\r\x1b[K"), shown  # nothing is left of it
     assert not replay(policy("gap"), "many.keys").stderr
+    with open(path("many.keys"), "rb") as f:
+        data = f.read()
+    with open(path("back.keys"), "wb") as f:  # what is said of its last frame has a line of its own
+        f.write(data + struct.pack("<I", 1) + data[28:40 + struct.unpack("<I", data[32:36])[0]])
+    ours, theirs = pty.openpty()
+    run("replay", "-c", path("gap.yaml"), path("back.keys"), stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    shown = os.read(ours, 4096)
+    os.close(ours)
+    said = rb"\r65536 packets\x1b\[K\r\x1b\[Kxdp-pacer: [^\r]*back.keys: frame [0-9]+ is [^\r]*\r\n"
+    assert re.search(said, shown), shown
 
 
 def every_cut():
@@ -1154,6 +1234,9 @@ def lost():
                  ("why", "--frame", "1", "-c", path("flow.yaml"), "--replay")):
         done = run(*args, path("lost"), code=(1,))
         assert done.stderr.count("\n") == 1 and "damaged at frame 1: " in done.stderr, (args, done.stderr)
+    # One that is damaged later is compared up to there.
+    done = replay(policy("flow"), "damaged.pcap", "--compare", path("flow.yaml"), code=(1,))
+    assert "damaged at frame 50: " in done.stderr and ": 49 packets in " in done.stdout, done
 
 
 def peak_kib(*args):

@@ -99,16 +99,12 @@ static int show(const struct comparison *c, const char *file, uint32_t n, bool j
 static int read_and_show(struct comparison *c, struct capture *capture, bool json)
 {
 	struct policy_error error = {0};
-	int code = EXIT_DONE, shown;
-	uint32_t n;
+	int shown;
 
 	if (compare_read(c, capture, &error))
-		code = complain(NULL, &error);
-	else if (capture->damaged)
-		code = EXIT_FAILED;
-	n = compare_sort(c);
-	shown = show(c, capture->file, n, json);
-	return code ? code : shown;
+		return complain(NULL, &error);
+	shown = show(c, capture->file, compare_sort(c), json);
+	return capture->damaged ? EXIT_FAILED : shown;
 }
 
 int compare_show(struct capture *capture, struct judge judge[2], bool json)
