@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""check.py WANT.json OUT.json...: the exact values are the oracle's in every run, at every reading; and
-over all runs, no quantity's low..high misses the truth more often than stated, but for a chance of 1e-6."""
+"""check.py WANT.json OUT.json...: the exact values are the oracle's in every run, at every reading; what is
+told lies within its bounds; and over all runs, no quantity's low..high misses the truth more often than
+stated, but for a chance of 1e-6."""
 import json
 import math
 import sys
@@ -24,6 +25,8 @@ def main(want, outs):
         for i, (r, w) in enumerate(zip(readings, want)):
             for name, value in w.items():
                 got = r[name]["exact"] if isinstance(r[name], dict) else r[name]
+                if isinstance(r[name], dict):
+                    assert r[name]["low"] <= r[name]["value"] <= r[name]["high"], f"reading {i}: {name}: {r[name]}"
                 if isinstance(r[name], dict) and not (name == "triangles" and r[name]["dropped"]):
                     slack = 1e-5 * abs(value) + 1e-9  # as many digits are printed
                     miss = not r[name]["low"] - slack <= value <= r[name]["high"] + slack
