@@ -538,6 +538,23 @@ static void test_skip(void **state)
 	}
 }
 
+/* The rarest draws, 0 and 1; and a reservoir of all but one of the elements that there can be. */
+static void test_skip_at_its_ends(void **state)
+{
+	const uint32_t last = PACER_SAMPLE_BURST_C_MAX - 1;
+	struct pacer_sample_rng dice = {0x61c8864680b583eb};
+
+	(void)state;
+	/* No coin falls. */
+	assert_true(pacer_sample_skip_next(&dice, 1) == PACER_SAMPLE_BURST_C_MAX);
+	dice.state = 0xf8364607e9c949bd;
+	assert_true(pacer_sample_skip_next(&dice, 1) == 2);
+	dice.state = 0xf8364607e9c949bd;
+	assert_true(pacer_sample_skip_next(&dice, last) == PACER_SAMPLE_BURST_C_MAX);
+	for (int run = 0; run < 100; run++)
+		assert_true(pacer_sample_skip_next(&dice, last) == PACER_SAMPLE_BURST_C_MAX);
+}
+
 /* Lemma 4.3 by its formula, lemma 4.4 for each number gamma of active elements in B1. */
 static void test_lemmas_4_3_and_4_4(void **state)
 {
@@ -841,8 +858,23 @@ static void test_parameters(void **state)
 	}
 	assert_true(seq_init(PACER_SAMPLE_SEQ_N_MAX, 1));
 	assert_false(seq_init(PACER_SAMPLE_SEQ_N_MAX + 1, 1));
+	assert_true(seq_wor_init(PACER_SAMPLE_SEQ_N_MAX, 1));
+	assert_false(seq_wor_init(PACER_SAMPLE_SEQ_N_MAX + 1, 1));
+	/* One that is off counts nothing, and stores nothing. */
+	assert_int_equal(pacer_sample_seq_wor_place(&seq_wor, &rng), PACER_SAMPLE_K);
+	assert_true(seq_wor.N == 0);
 	assert_true(skip_init(PACER_SAMPLE_BURST_C_MAX - 1, 1));
 	assert_false(skip_init(PACER_SAMPLE_BURST_C_MAX, 1));
+}
+
+/* The last moment of a window, and what is later than the moment that is asked for. */
+static void test_expired(void **state)
+{
+	(void)state;
+	assert_false(pacer_sample_expired(8, 10, 3));
+	assert_true(pacer_sample_expired(7, 10, 3));
+	assert_false(pacer_sample_expired(11, 10, 3));
+	assert_false(pacer_sample_expired(~0ull, 0, 1));
 }
 
 /* A time that runs backwards counts as the latest one seen, in adding and in drawing. */
@@ -894,6 +926,7 @@ int main(void)
 	    cmocka_unit_test(test_chi_square_of_tables),
 	    cmocka_unit_test(test_random),
 	    cmocka_unit_test(test_skip),
+	    cmocka_unit_test(test_skip_at_its_ends),
 	    cmocka_unit_test(test_lemmas_4_3_and_4_4),
 	    cmocka_unit_test(test_uniform),
 	    cmocka_unit_test(test_uniform_at_random),
@@ -904,6 +937,7 @@ int main(void)
 	    cmocka_unit_test(test_structures_stay_within_bounds),
 	    cmocka_unit_test(test_lower_bound_stream),
 	    cmocka_unit_test(test_parameters),
+	    cmocka_unit_test(test_expired),
 	    cmocka_unit_test(test_clock_runs_backwards),
 	    cmocka_unit_test(test_memory),
 	};

@@ -209,7 +209,11 @@ static void test_more_than_the_bound(void **state)
 		burst_of(&burst, tick, 1);
 		assert_true(burst.len < BUCKETS);
 		assert_true(burst.N + burst.count >= burst.lost);
+		for (uint32_t i = size = 0; i < burst.len; i++)
+			size += pacer_sample_burst_size(&burst, i);
+		assert_true(size + burst.lost == burst.N); /* each is in a bucket, or was counted */
 	}
+	assert_true(burst.lost > 0);
 	check_permutations(&burst);
 }
 
