@@ -26,6 +26,7 @@ static struct prog prog;
 static volatile uint64_t *fake_ns;
 static int cpu; /* that both run on */
 static struct pacer_policy policy;
+static uint32_t in_force; /* the copy that it is in: each policy in the other one than the last */
 static struct pacer_line *lines;
 static struct pacer_throttle_state throttles[PACER_THROTTLES];
 static struct pacer_throttle_lease leases[PACER_THROTTLES];
@@ -273,7 +274,7 @@ static const uint8_t allow6[16] = {0x20, 1, 0x0d, 0xb8, [15] = 3};
 static void put_allow(uint64_t until_ns)
 {
 	struct pacer_allow_value value = {.until_ns = until_ns};
-	struct pacer_allow6 key = {.prefixlen = PACER_ALLOW_COPY_BITS + 32};
+	struct pacer_allow6 key = {.prefixlen = PACER_ALLOW_COPY_BITS + 32, .copy = in_force};
 
 	allowed_until_ns = until_ns;
 	memcpy(key.addr, allow4, 4);
@@ -282,8 +283,9 @@ static void put_allow(uint64_t until_ns)
 	key.prefixlen = PACER_ALLOW_COPY_BITS + 128;
 	value.until_ns = 0;
 	assert_int_equal(bpf_map_update_elem(prog.allow6_fd, &key, &value, BPF_ANY), 0);
-	prog.control->allowed[0] = (union pacer_allowed){{some_allowed, some_allowed}};
-	pacer_short_reshape(&prog.copy[0].policy, prog.control, 0);
+	prog.control->allowed[in_force] = (union pacer_allowed){{some_allowed, some_allowed}};
+	prog.control->allowed[!in_force].any = !some_allowed;
+	pacer_short_reshape(&prog.copy[in_force].policy, prog.control, in_force);
 }
 
 static int is_allowed(const struct pacer_packet *pkt, uint64_t now_ns)
@@ -501,9 +503,9 @@ static void ban_outside(const struct frame *f, uint64_t now_ns)
 	ban(lines, &key, now_ns, until_ns);
 	ban(prog.lines, &key, now_ns, until_ns);
 	ban_notes_write(lines, &policy, now_ns);
-	ban_notes_write(prog.lines, &prog.copy[0].policy, now_ns);
-	pacer_short_reshape(&prog.copy[0].policy, prog.control, 0);
-	assert_memory_equal(&prog.copy[0].policy.bans, &policy.bans, sizeof(policy.bans));
+	ban_notes_write(prog.lines, &prog.copy[in_force].policy, now_ns);
+	pacer_short_reshape(&prog.copy[in_force].policy, prog.control, in_force);
+	assert_memory_equal(&prog.copy[in_force].policy.bans, &policy.bans, sizeof(policy.bans));
 }
 
 static void run_policy(const char *text)
@@ -518,8 +520,10 @@ static void run_policy(const char *text)
 	policy_free(named);
 	named = policy_parse(text, strlen(text), &error);
 	assert_non_null(named);
-	prog.copy[0].policy = policy;
-	pacer_short_arm(&prog.copy[0].policy, prog.control, 0);
+	in_force ^= 1;
+	prog.control->in_force = in_force;
+	prog.copy[in_force].policy = policy;
+	pacer_short_arm(&prog.copy[in_force].policy, prog.control, in_force);
 	prog_clear(&prog);
 	memset(throttles, 0, sizeof(throttles));
 	memset(leases, 0, sizeof(leases));
@@ -531,7 +535,8 @@ static void run_policy(const char *text)
 		now_ns = next_time(now_ns);
 		if (draw() % 64 == 0)
 			ban_outside(&f, now_ns);
-		ruled += (prog.copy[0].policy.shape & ~PACER_SHORT_OVER) == PACER_SHORT_RULED;
+		ruled +=
+		    (prog.copy[in_force].policy.shape & ~PACER_SHORT_OVER) == PACER_SHORT_RULED;
 		same(&f, now_ns, text);
 	}
 	ruled_runs += ruled > 0;

@@ -336,6 +336,11 @@ static void test_lies(void **unused)
 	"clock: exact\nrules:\n  - name: one\n    limits: [{key: \"" key \
 	"\", packets: 1, window: 1h}]\n"
 
+#define ONE_OF_TWO                                     \
+	"rules:\n  - name: two\n    limits:\n"         \
+	"      - {key: src, packets: 1, window: 1h}\n" \
+	"      - {key: dst, packets: 9, window: 1h}\n"
+
 /* After udp4 or udp6 the other packet is denied if it has the same key. */
 static void assert_same_key(const char *policy, const struct recipe *a, const struct recipe *b,
 			    int same)
@@ -1026,6 +1031,45 @@ static void raise_share(void)
 	}
 }
 
+/*
+ * A fleet's limit has a share, and lanes, of its own: those of another place admit nothing of it,
+ * whatever they say.
+ */
+static void test_lanes(void **unused)
+{
+	struct pacer_limiter *t = &prog.copy[0].policy.rule[0].limiter[0];
+	struct pacer_share *first = &prog.control->share[0], *mine;
+	struct pacer_lanes *lanes;
+	struct recipe other = udp4;
+
+	(void)unused;
+	other.saddr[0]++;
+	prog_policy(&prog, "fleet: {store: 'http://a', name: f}\nrules:\n  - name: a\n"
+			   "    limits: [{key: src, packets: 9, window: 1h, fleet: yes}]\n");
+	assert_int_not_equal(t->share, 0);
+	mine = &prog.control->share[t->share];
+	lanes = &prog.control->lanes[t->share];
+	first->id = t->share_id;
+	first->word = pacer_share_word(9, PACER_SHARE_END_MAX);
+	judged("by another's share", &udp4, XDP_DROP, 1, PACER_DENY_SHARE);
+	mine->id = t->share_id;
+	mine->word = pacer_share_word(1, PACER_SHARE_END_MAX);
+	judged("by its own", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("more", &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	lanes->key[PACER_WORD_SADDR][0] = udp4.saddr[0];
+	lanes->key[PACER_KEY_WORDS][0] = PACER_FAMILY_4;
+	lanes->word[0] = pacer_share_word(2, PACER_SHARE_END_MAX);
+	lanes->used = 1;
+	judged("by its lane", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("more than its lane", &udp4, XDP_DROP, 1, PACER_DENY_WINDOW);
+	judged("beside the lane", &other, XDP_PASS, 1, PACER_ADMIT);
+	judged("beside the lane, more", &other, XDP_DROP, 1, PACER_DENY_WINDOW);
+	memset(lanes, 0, sizeof(*lanes));
+	memset(first, 0, sizeof(*first));
+	memset(mine, 0, sizeof(*mine));
+	prog_policy(&prog, ONE("src"));
+}
+
 /* Every reason there is, and what raises it. */
 static const struct {
 	enum pacer_reason reason;
@@ -1571,6 +1615,84 @@ static void test_copy_in_force(void **unused)
 }
 
 /*
+ * Every way of a packet is by the copy in force: the second has the policy, and the first the same
+ * with more packets.
+ */
+static void test_ways_of_the_second_copy(void **unused)
+{
+#define WINDOW "{key: src, packets: %u, window: 1h}"
+	static const struct {
+		const char *policy;
+		uint32_t verdict;
+		bool allowed; /* a source, by the list of this copy */
+	} rows[] = {
+	    {"rules:\n  - {name: a, limits: [" WINDOW "]}\n", XDP_DROP, false},
+	    {"rules:\n  - {name: a, limits: [" WINDOW "]}\n", XDP_DROP, true},
+	    {"rules:\n  - {name: a, over: pass, limits: [" WINDOW "]}\n", XDP_PASS, false},
+	    {"sample: {of: all, k: 9, packets: 9}\nrules:\n  - {name: a, limits: [" WINDOW "]}\n",
+	     XDP_DROP, false},
+	    {"rules:\n  - {name: a, limits: [" WINDOW ", {key: dst, packets: 9, window: 1h}]}\n",
+	     XDP_DROP, false},
+	    {"rules:\n  - {name: a, match: {proto: udp}, over: pass, limits: [" WINDOW "]}\n"
+	     "  - {name: b, limits: [" WINDOW "]}\n",
+	     XDP_PASS, false},
+	};
+	static const uint8_t other[4] = {198, 51, 100, 9};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct pacer_policy *second = &prog.copy[1].policy;
+		char policy[300];
+
+		snprintf(policy, sizeof(policy), rows[i].policy, 1000, 1000);
+		prog_policy(&prog, policy);
+		snprintf(policy, sizeof(policy), rows[i].policy, 1, 1);
+		prog_compile(&prog, policy, second);
+		prog.control->allowed[1].any = rows[i].allowed;
+		if (rows[i].allowed)
+			allow(1, 4, other, 32, 0, 1);
+		prog.control->allowed[0].any = 0;
+		pacer_short_reshape(&prog.copy[0].policy, prog.control, 0);
+		pacer_short_arm(second, prog.control, 1);
+		judged("by the first copy", &udp4, XDP_PASS, 1, PACER_ADMIT);
+		judged("by the first copy", &udp4, XDP_PASS, 1, PACER_ADMIT);
+		prog_clear(&prog);
+		prog.control->in_force = 1;
+		judged(policy, &udp4, XDP_PASS, 1, PACER_ADMIT);
+		judged(policy, &udp4, rows[i].verdict, 1, PACER_DENY_WINDOW);
+		prog.control->in_force = 0;
+		if (rows[i].allowed)
+			allow(1, 4, other, 32, 0, 0);
+		prog.control->allowed[0].any = prog.control->allowed[1].any = 0;
+	}
+	prog_policy(&prog, ONE("src"));
+#undef WINDOW
+}
+
+/* A limit's keys are where the secret that it names puts them, in each way of a packet. */
+static void test_second_secret(void **unused)
+{
+	static const char *const policies[] = {ONE("src"), ONE("flow"), ONE("src+dport"),
+					       ONE_OF_TWO};
+	const struct recipe *const packets[] = {&udp4, &udp6};
+
+	(void)unused;
+	for (size_t i = 0; i < 2 * ARRAY(policies); i++) {
+		const struct recipe *r = packets[i % 2];
+		struct pacer_policy *policy = &prog.copy[0].policy;
+
+		prog_policy(&prog, policies[i / 2]);
+		judged(policies[i / 2], r, XDP_PASS, 1, PACER_ADMIT);
+		judged(policies[i / 2], r, XDP_DROP, 1, PACER_DENY_WINDOW);
+		for (uint32_t k = 0; k < policy->rule[0].n_limiters; k++)
+			policy->rule[0].limiter[k].secret = 1;
+		pacer_short_arm(policy, prog.control, 0);
+		judged("under the second secret", r, XDP_PASS, 1, PACER_ADMIT);
+		judged("under the second secret", r, XDP_DROP, 1, PACER_DENY_WINDOW);
+	}
+}
+
+/*
  * Which bits of the words of secrets drawn by the object have been 1: each may be, and no two words
  * are the same. Who knew some of the bits would need fewer tries to find sources that meet in one
  * place of the table, and deny each other.
@@ -1676,6 +1798,9 @@ int main(void)
 	    cmocka_unit_test(test_raw_ip),
 	    cmocka_unit_test(test_multi_buffer),
 	    cmocka_unit_test(test_copy_in_force),
+	    cmocka_unit_test(test_ways_of_the_second_copy),
+	    cmocka_unit_test(test_second_secret),
+	    cmocka_unit_test(test_lanes),
 	    cmocka_unit_test(test_no_tool),
 	};
 
