@@ -163,6 +163,7 @@ $(BUILD)/unit/test_second_look: $(BUILD)/unit/stepped/still.o $(BUILD)/unit/step
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
 $(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_sequences: LINK := -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
+$(BUILD)/unit/test_save: LINK += -Wl,--wrap=file_lock
 $(BUILD)/unit/test_plot: LINK := -Wl,--wrap=rename
 $(BUILD)/unit/test_state_file: LINK := -Wl,--wrap=flock,--wrap=unlinkat,--wrap=rename,--wrap=fstat,--wrap=fstatat
 $(BUILD)/unit/test_load_trial: LINK := -Wl,--wrap=open,--wrap=fork,--wrap=nanosleep,--wrap=if_indextoname

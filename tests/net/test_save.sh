@@ -339,6 +339,37 @@ written_and_on()
 
 # six sources of several times their limit; saved, taken off and restored again and again: no window
 # of any source has more than the limit, whatever arrives while nothing is on the interface.
+# A save waits for the one before, which may be slow on its disk, with all that it takes; nothing else waits for that.
+one_at_a_time()
+{
+	local holder how
+
+	every all
+	for how in "" --and-unload; do
+		load all
+		rm -f "$(file)"
+		background "$SERVER" python3 -c 'import fcntl, time
+f = open("/run/xdp-pacer.lock", "r+")
+fcntl.lockf(f, fcntl.LOCK_EX)
+print("has it", flush=True)
+time.sleep(600)' >"$work/holder"
+		holder=$pid
+		until_true 20 grep -q "has it" "$work/holder" || return
+		# shellcheck disable=SC2086 # none is no word
+		background "$SERVER" "$BUILD/xdp-pacer" save s0 "$(file)" $how >"$work/out" 2>"$work/err"
+		until_true 20 grep -q 'lock: waiting for another process, which has it locked$' "$work/err" || return
+		pacer ban s0 add 10.77.0.13 >/dev/null
+		arrive "1 0" n=1 n=1,from=10.77.0.13
+		[ ! -e "$(file)" ] || fail "it is saved beside another$how" || return
+		kill "$holder"
+		wait "$pid" || fail "$(cat "$work/err")" || return
+		[ "$how" ] || pacer unload s0 >/dev/null
+		restore all >/dev/null
+		equal "$(pacer ban s0 list --json | jq -r '.[].key')" 10.77.0.13 "the ban that came meanwhile"
+		pacer unload s0 >/dev/null
+	done
+}
+
 under_load()
 {
 	local rounds=0
@@ -397,5 +428,6 @@ check save-stopped-while-frozen stopped_while_frozen
 check save-late late
 check save-late-and-full late_and_full
 check save-written-and-on written_and_on
+check save-one-at-a-time one_at_a_time
 check save-under-load under_load
 finish

@@ -458,6 +458,32 @@ static void test_followed_though_unseen(void **unused)
 	assert_int_equal(attached_follow("lo", &a, &error), -1);
 }
 
+/* What cannot be told now is asked again; who is gone, or of another version, is not. */
+static void test_next(void **unused)
+{
+	struct attached a = {.prog_id = OURS, .ifname = "lo", .prog_fd = -1};
+
+	(void)unused;
+	on.named = on.opens = on.pacer = true;
+	on.id = OURS + 1;
+	on.abi = PACER_ABI_VERSION;
+	on.unseen = true;
+	assert_int_equal(attached_next("lo", &a, &error), -1);
+	on.unseen = false;
+	on.opens = false; /* its program, or its maps */
+	assert_int_equal(attached_next("lo", &a, &error), -1);
+	on.abi++;
+	assert_int_equal(attached_next("lo", &a, &error), 1);
+	on.abi--;
+	on.named = on.pacer = false;
+	assert_int_equal(attached_next("lo", &a, &error), 1);
+	net.no_socket = true;
+	assert_int_equal(attached_next("no-such", &a, &error), -1);
+	net.no_socket = false;
+	assert_int_equal(attached_next("no-such", &a, &error), 1);
+	assert_int_equal(a.prog_id, OURS);
+}
+
 /* --- its maps --------------------------------------------------------------------------------- */
 
 static int open_files(void)
@@ -1010,6 +1036,7 @@ int main(void)
 	    cmocka_unit_test(test_partners),
 	    cmocka_unit_test(test_of_another_program_unknown),
 	    cmocka_unit_test(test_followed_though_unseen),
+	    cmocka_unit_test(test_next),
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
 	    cmocka_unit_test(test_goes_on),

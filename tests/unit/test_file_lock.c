@@ -258,6 +258,35 @@ static void test_of_records_no_process_is_named(void **state)
 	close(fd);
 }
 
+/* Of the bytes of a file each is another's. */
+static void test_it_waits_for_a_byte(void **state)
+{
+	(void)state;
+	hold(LOCK_BYTE);
+	assert_int_equal(lseek(t.fd, (off_t)1 << 32, SEEK_SET), (off_t)1 << 32);
+	assert_int_equal(file_lock(t.fd, LOCK_BYTE, t.path), 0);
+	assert_int_equal(t.read, 0);
+	end_holder();
+	lseek(t.fd, 0, SEEK_SET);
+	wait_for(LOCK_BYTE, LOCK_BYTE);
+}
+
+/* Who has the whole file is not who has its byte. */
+static void test_of_a_byte_no_process_is_named(void **state)
+{
+	char line[512];
+
+	(void)state;
+	assert_int_equal(flock(t.fd, LOCK_EX), 0);
+	hold(LOCK_BYTE);
+	t.ends_after = 1;
+	assert_int_equal(file_lock(t.fd, LOCK_BYTE, t.path), -1);
+	assert_int_equal(errno, EINTR);
+	snprintf(line, sizeof(line), "%s: waiting for another process, which has it locked",
+		 t.path);
+	assert_string_equal(t.said, line);
+}
+
 /* What a parent process left blocked, its own alarm, and its timer. */
 static void test_it_leaves_the_alarm_as_it_was(void **state)
 {
@@ -326,6 +355,8 @@ int main(void)
 	    test_of(test_the_last_wait_ends),
 	    test_of(test_the_last_wait_is_for_nobody_who_is_stopped),
 	    test_of(test_of_records_no_process_is_named),
+	    test_of(test_it_waits_for_a_byte),
+	    test_of(test_of_a_byte_no_process_is_named),
 	    test_of(test_it_leaves_the_alarm_as_it_was),
 	    test_of(test_where_nobody_listens_it_waits),
 	    test_of(test_what_cannot_be_locked_is_not_waited_for),

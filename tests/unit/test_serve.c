@@ -44,6 +44,7 @@ static struct {
 	int unnoticed;			 /* by systemd: -errno */
 	uint64_t signal_ns;		 /* when one comes */
 	uint64_t gone_ns;		 /* when the pacer is taken off; 0: never */
+	uint64_t unseen_ns, seen_ns;	 /* it cannot be looked at from then until then; 0: never */
 	bool renamed, vanished, unnamed; /* the interface */
 	bool full;			 /* nothing more can be printed */
 } on;
@@ -237,6 +238,11 @@ void attached_release(struct attached *a)
 	memset(a, 0, sizeof(*a));
 }
 
+static bool is_unseen(void)
+{
+	return on.unseen_ns && now_ns >= on.unseen_ns && now_ns < on.seen_ns;
+}
+
 int attached_find(const char *ifname, struct attached *a, struct policy_error *e)
 {
 	(void)a;
@@ -253,7 +259,16 @@ void copies_keep_values(const struct attached *a, struct policy *p)
 bool attached_same(const char *ifname, const struct attached *a)
 {
 	assert_string_equal(ifname, a->ifname);
-	return !on.gone_ns || now_ns < on.gone_ns;
+	return (!on.gone_ns || now_ns < on.gone_ns) && !is_unseen();
+}
+
+int attached_next(const char *ifname, struct attached *a, struct policy_error *e)
+{
+	assert_false(attached_same(ifname, a));
+	if (is_unseen())
+		return policy_fail(e, 0, "%s: it cannot be looked at", ifname);
+	policy_explain(e, 0, "%s: no pacer is there", ifname);
+	return 1;
 }
 
 int attached_still(struct attached *a, struct policy_error *e)
@@ -692,6 +707,26 @@ static void test_taken_off(void **unused)
 	assert_string_equal(said, "");
 }
 
+/* It is served on, and nothing is saved of what may be another's; it is said once each time. */
+static void test_unseen_for_a_while(void **unused)
+{
+	begin(unused);
+	on.unseen_ns = 11 * S;
+	on.seen_ns = 31 * S;
+	on.signal_ns = 40 * S;
+	assert_int_equal(run_with((struct options){.every_ns = 10 * S}), EXIT_DONE);
+	assert_string_equal(said, "s0: it cannot be looked at; it is served on, and looked for "
+				  "again every 2 s\n");
+	assert_int_equal(saves, 3); /* after 10 s, once it is seen again, and at the end */
+	begin(unused);
+	on.unseen_ns = 11 * S;
+	on.seen_ns = 100 * S;
+	on.signal_ns = 40 * S;
+	on.no_save = true; /* as where it cannot be told whose state that is */
+	assert_int_equal(run(), EXIT_FAILED);
+	assert_non_null(strstr(said, "its state was not saved at the end, and the pacer goes on"));
+}
+
 /* What it held is for the next interface of that name. */
 static void test_interface_gone(void **unused)
 {
@@ -769,11 +804,14 @@ static void test_wrong(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_of_its_state), CASE(test_of_new_state),	CASE(test_not_begun),
-	    CASE(test_put_up),	     CASE(test_one_is_there),	CASE(test_served),
-	    CASE(test_not_saved),    CASE(test_taken_off),	CASE(test_saved_at_least),
-	    CASE(test_taken_off),    CASE(test_nobody_hears),	CASE(test_systemd_does_not_hear),
-	    CASE(test_wrong),	     CASE(test_interface_gone),
+	    CASE(test_of_its_state),   CASE(test_of_new_state),
+	    CASE(test_not_begun),      CASE(test_put_up),
+	    CASE(test_one_is_there),   CASE(test_served),
+	    CASE(test_not_saved),      CASE(test_taken_off),
+	    CASE(test_saved_at_least), CASE(test_taken_off),
+	    CASE(test_nobody_hears),   CASE(test_systemd_does_not_hear),
+	    CASE(test_wrong),	       CASE(test_unseen_for_a_while),
+	    CASE(test_interface_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

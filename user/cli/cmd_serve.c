@@ -152,15 +152,22 @@ static void save_last(struct attached *a, const char *file)
 		complaint("its state was not saved at the end: %s", error.text);
 }
 
-/* Finds it again if it is another by now, or nobody's. */
+/* Finds it again if it is another by now. As attached_next. */
 static int follow(const char *ifname, struct attached *a, const char *file,
 		  struct policy_error *error)
 {
 	if (attached_same(ifname, a))
 		return 0;
 	save_last(a, file);
-	attached_release(a);
-	return attached_find(ifname, a, error);
+	return attached_next(ifname, a, error);
+}
+
+/* Where it cannot be told who paces the interface, that is said once, and it is looked at again. */
+static void say_unseen(int followed, bool *unseen, const struct policy_error *why)
+{
+	if (followed < 0 && !*unseen)
+		complaint("%s; it is served on, and looked for again every 2 s", why->text);
+	*unseen = followed < 0;
 }
 
 /*
@@ -172,20 +179,22 @@ static bool attend(const char *ifname, struct attached *a, const struct options 
 	uint64_t every_ns = o->every_ns ? o->every_ns : EVERY_NS;
 	uint64_t due_ns = host_now_ns() + every_ns;
 	struct policy_error error = {0};
-	bool stopped = false;
+	bool stopped = false, unseen = false;
 
 	while (!stopped) {
 		uint64_t now_ns = host_now_ns(), left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+		int ifindex = a->ifindex, followed;
 
-		int ifindex = a->ifindex;
-
-		stopped = ends_wait(left_ns < LOOK_NS ? left_ns : LOOK_NS);
-		if (follow(ifname, a, o->state, &error)) {
+		stopped = ends_wait(left_ns && left_ns < LOOK_NS ? left_ns : LOOK_NS);
+		followed = follow(ifname, a, o->state, &error);
+		if (followed > 0) {
 			if (!stopped)
 				say_ended(ifname, ifindex, &error);
+			attached_release(a);
 			return false;
 		}
-		if (!stopped && host_now_ns() >= due_ns) {
+		say_unseen(followed, &unseen, &error);
+		if (!stopped && !unseen && host_now_ns() >= due_ns) {
 			save_now(a, o->state);
 			due_ns = host_now_ns() + every_ns;
 		}

@@ -32,8 +32,13 @@ void file_lock_ends_after(uint64_t ms)
 
 /* --- who holds it ----------------------------------------------------------------------------- */
 
+static bool is_of_file(enum file_lock_kind kind)
+{
+	return kind == LOCK_TO_CHANGE || kind == LOCK_TO_READ;
+}
+
 /* 0: not known. Of a lock of records no process is told. */
-static int holder_of(int fd)
+static int holder_of(int fd, enum file_lock_kind kind)
 {
 	FILE *f = fopen("/proc/locks", "re");
 	unsigned int major_is, minor_is;
@@ -42,7 +47,7 @@ static int holder_of(int fd)
 	struct stat is;
 	uint64_t inode;
 
-	while (f && !holder && !fstat(fd, &is) && fgets(line, sizeof(line), f))
+	while (is_of_file(kind) && f && !holder && !fstat(fd, &is) && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%" SCNu64, &pid, &major_is, &minor_is,
 			   &inode) == 4 &&
 		    pid > 0 && inode == is.st_ino && makedev(major_is, minor_is) == is.st_dev)
@@ -79,10 +84,10 @@ static bool read_process(int pid, struct process *process)
 }
 
 /* True: who has it is not stopped, as far as is known, and so may let it go. */
-static bool tell(int fd, const char *name)
+static bool tell(int fd, enum file_lock_kind kind, const char *name)
 {
 	struct process process;
-	int pid = holder_of(fd);
+	int pid = holder_of(fd, kind);
 	bool known = pid && read_process(pid, &process);
 	char line[512];
 
@@ -105,10 +110,14 @@ static bool tell(int fd, const char *name)
 
 static int lock(int fd, enum file_lock_kind kind, bool waits)
 {
-	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	if (kind == LOCK_RECORDS)
-		return fcntl(fd, waits ? F_OFD_SETLKW : F_OFD_SETLK, &all);
+	if (kind == LOCK_BYTE) {
+		bytes.l_whence = SEEK_CUR;
+		bytes.l_len = 1;
+	}
+	if (!is_of_file(kind))
+		return fcntl(fd, waits ? F_OFD_SETLKW : F_OFD_SETLK, &bytes);
 	return flock(fd, (kind == LOCK_TO_CHANGE ? LOCK_EX : LOCK_SH) | (waits ? 0 : LOCK_NB));
 }
 
@@ -131,7 +140,7 @@ static int wait_on(int fd, enum file_lock_kind kind, const char *name)
 		bool is_long = listens && waited_ms >= FILE_LOCK_LONG_MS;
 
 		if (is_long && !told)
-			hopes = tell(fd, name);
+			hopes = tell(fd, kind, name);
 		told |= is_long;
 		if (is_long && !(hopes && waited_ms < ends_after_ms) && listens->ended()) {
 			errno = EINTR;

@@ -18,7 +18,8 @@
 enum file_lock_kind {
 	LOCK_TO_CHANGE, /* flock(2) */
 	LOCK_TO_READ,	/* the same, shared with others that read */
-	LOCK_RECORDS	/* F_OFD_SETLK of all its bytes */
+	LOCK_RECORDS,	/* F_OFD_SETLK of all its bytes */
+	LOCK_BYTE	/* the same of the byte at its offset, which may be behind its end */
 };
 
 struct file_lock_listener {

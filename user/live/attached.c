@@ -388,6 +388,34 @@ int attached_follow(const char *ifname, struct attached *a, struct policy_error 
 	return attached_find(ifname, a, error);
 }
 
+/* No, where it cannot be told. */
+static bool is_paced_by_none(const char *ifname)
+{
+	int ifindex = (int)if_nametoindex(ifname);
+	struct policy_error unused;
+	struct site site;
+	bool none;
+
+	if (!ifindex)
+		return errno == ENODEV;
+	if (site_open(ifname, ifindex, &site, &unused))
+		return false;
+	none = !site.named || site.abi != PACER_ABI_VERSION;
+	site_close(&site);
+	return none;
+}
+
+int attached_next(const char *ifname, struct attached *a, struct policy_error *error)
+{
+	struct attached now;
+
+	if (attached_find(ifname, &now, error))
+		return is_paced_by_none(ifname) ? 1 : -1;
+	attached_release(a);
+	*a = now;
+	return 0;
+}
+
 /*
  * Is its state on its interface, under this program or another? Then *now is that. -1: it cannot be
  * told, and *error says why.

@@ -79,6 +79,11 @@ bool attached_same(const char *ifname, const struct attached *attached);
 int attached_any(const char *ifname, struct policy_error *error);
 /* Finds it again only if something else may be attached by now. Begin with all of it 0. */
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
+/*
+ * Finds what paces the interface by now, in place of *attached. 1: nobody does, or a pacer of
+ * another version; -1: it cannot be told. Then *error says why, and *attached is as it was.
+ */
+int attached_next(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Maps the samples of the policy in force, where it is the first that samples, and came since. */
 void attached_sampled(struct attached *attached);
 /* Is its state no longer on its interface? No, where that cannot be told. */

@@ -46,6 +46,17 @@ int copies_lock(struct policy_error *error)
 	return take_lock(open_lock(O_RDWR | O_CREAT), LOCK_TO_CHANGE, error);
 }
 
+/* A byte behind those of agents (sole_agent.h). Who locks a byte and who locks the file do not see
+ * each other. */
+int copies_lock_saves(const struct attached *a, struct policy_error *error)
+{
+	int fd = open_lock(O_RDWR | O_CREAT);
+
+	if (fd >= 0)
+		(void)lseek(fd, (off_t)1 << 32 | a->control_id, SEEK_SET);
+	return take_lock(fd, LOCK_BYTE, error);
+}
+
 int copies_lock_to_read(struct policy_error *error)
 {
 	int fd = open_lock(O_RDONLY);

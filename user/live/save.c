@@ -21,22 +21,31 @@ static int begin(const struct attached *a, struct state *s, struct policy_error 
 }
 
 /* `gone`: it is on no interface any more, and nobody else looks for it. */
+static int take(struct attached *a, bool gone, struct state *s, struct policy_error *error)
+{
+	int fd = gone ? copies_lock(error) : copies_lock_of(a, error), result;
+
+	if (fd < 0)
+		return -1;
+	result = state_take_all(a, s, error);
+	close(fd);
+	return result;
+}
+
 static int save(struct attached *a, const char *file, bool gone, struct saved *saved,
 		struct policy_error *error)
 {
 	struct state s;
-	int fd, result = -1;
+	int fd, result;
 
 	*saved = (struct saved){.exact = false};
 	if (begin(a, &s, error))
 		return -1;
-	fd = gone ? copies_lock(error) : copies_lock_of(a, error);
-	if (fd >= 0) {
-		result = state_take_all(a, &s, error);
+	fd = copies_lock_saves(a, error);
+	result =
+	    fd < 0 || take(a, gone, &s, error) ? -1 : state_write(file, &s, &saved->bytes, error);
+	if (fd >= 0)
 		close(fd);
-	}
-	if (!result)
-		result = state_write(file, &s, &saved->bytes, error);
 	state_free(&s);
 	return result;
 }
@@ -164,15 +173,15 @@ static int take_off(struct attached *a, const char *file, struct state *s, struc
 	return 0;
 }
 
-int save_and_unload(struct attached *a, const char *file, struct saved *saved,
+/* Other saves are over, or wait. */
+static int save_off(struct attached *a, const char *file, struct saved *saved,
 		    struct policy_error *error)
 {
 	sigset_t before;
 	struct state s;
 	int fd, result = -1;
 
-	*saved = (struct saved){.exact = true};
-	if (may_take_off(a, error) || look_for_partners(a, error) || begin(a, &s, error))
+	if (begin(a, &s, error))
 		return -1;
 	fd = copies_lock_of(a, error);
 	/* Who is stopped in between would leave it frozen. */
@@ -186,5 +195,21 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	if (fd >= 0)
 		close(fd);
 	state_free(&s);
+	return result;
+}
+
+int save_and_unload(struct attached *a, const char *file, struct saved *saved,
+		    struct policy_error *error)
+{
+	int fd, result;
+
+	*saved = (struct saved){.exact = true};
+	if (may_take_off(a, error) || look_for_partners(a, error))
+		return -1;
+	fd = copies_lock_saves(a, error);
+	if (fd < 0)
+		return -1;
+	result = save_off(a, file, saved, error);
+	close(fd);
 	return result;
 }
