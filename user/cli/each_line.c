@@ -81,7 +81,7 @@ int each_line(bool timed, uint64_t for_ns, line_taker take, void *to)
 		line++;
 		if (line > EACH_LINES_MAX)
 			code = wrong_line(line, "is a line too many: give 16777216 lines at a time",
-					  trimmed(text));
+					  "this");
 		else if (strlen(text) != len)
 			code = wrong_line(line, "is no line of text", text);
 		else if (len > EACH_LINE_MAX && text[len - 1] != '\n')
