@@ -67,8 +67,9 @@ bounds()
 	equal "$(estimate .packets)" 200 packets
 	equal "$(within 12550 F2) $(within 1.6722 H2) $(within 3.4109 entropy)" "true true true" \
 		"F2, H2 and entropy in $(estimate '[.F2, .H2, .entropy]')"
-	equal "$(estimate '.keys[0] | "\(.key) \(.share.low <= .5 and .share.high >= .5)"')" \
-		"10.77.0.11 true" "the most frequent key"
+	# By chance the other may be the first of the sample, once in a hundred times.
+	equal "$(estimate '.keys[] | select(.key == "10.77.0.11") | .share.low <= .5 and .share.high >= .5')" \
+		true "the share of the most frequent key"
 	off
 	sampled denied '{of: denied, k: 64, window: 60s}'
 	load denied
