@@ -337,8 +337,6 @@ written_and_on()
 	arrive "5" n=9,from=10.77.0.15
 }
 
-# six sources of several times their limit; saved, taken off and restored again and again: no window
-# of any source has more than the limit, whatever arrives while nothing is on the interface.
 # A save waits for the one before, which may be slow on its disk, with all that it takes; nothing else waits for that.
 one_at_a_time()
 {
@@ -370,6 +368,8 @@ time.sleep(600)' >"$work/holder"
 	done
 }
 
+# six sources of several times their limit; saved, taken off and restored again and again: no window
+# of any source has more than the limit, whatever arrives while nothing is on the interface.
 under_load()
 {
 	local rounds=0
