@@ -202,6 +202,32 @@ promoted()
 	pacer shadow s0 --stop >/dev/null
 }
 
+# Of a limit that both have, it has counted what it would have admitted: three, where the policy in force admitted
+# ten. `apply` counts the ten.
+what_it_has_counted()
+{
+	local end
+
+	limit ten 10 600s
+	policy three-of-24 <<-END
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: src/32,128, packets: 10, window: 600s}
+	      - {key: "src/24,64", packets: 3, window: 600s}
+	END
+	for end in "--promote 7" "--stop 0"; do
+		load ten --replace
+		begin three-of-24
+		arrive "10" n=20
+		pacer shadow s0 "${end% *}" >/dev/null
+		[ "$end" != "--stop 0" ] || apply three-of-24
+		pacer set s0 'udp.limits[1].packets=100' >/dev/null
+		arrive "${end#* }" n=20
+	done
+}
+
 # What is done by hand to a set is done to the shadow's, from before it began and while it runs.
 sets_by_hand()
 {
@@ -511,6 +537,7 @@ check shadow-begins-with-a-copy begins_with_a_copy
 check shadow-begins-with-what-passes-meanwhile begins_with_what_passes_meanwhile
 check shadow-promoted promoted
 check shadow-counters-go-on counters_go_on
+check shadow-what-it-has-counted what_it_has_counted
 check shadow-sets-by-hand sets_by_hand
 check shadow-set-with-values set_with_values
 check shadow-side-by-side side_by_side
