@@ -7,12 +7,22 @@
 static struct rlimit before;
 static bool raised;
 
-/* Each in the way that is of no use, so that a read or a write fails as if it were closed. */
+static void let_wait(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0 && (flags & O_NONBLOCK))
+		(void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
+/* What is closed is opened in the way that is of no use: a read or a write fails as before. */
 bool descriptors_open_standard(void)
 {
-	for (int fd = 0; fd < 3; fd++)
+	for (int fd = 0; fd < 3; fd++) {
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
 			return false;
+		let_wait(fd);
+	}
 	return true;
 }
 

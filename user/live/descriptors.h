@@ -14,7 +14,9 @@
 
 /*
  * Before anything is opened, in each program: what is opened while stdin, stdout or stderr is
- * closed takes its number, and what is said would go there. False: there is no /dev/null.
+ * closed takes its number, and what is said would go there. The three wait for their other end from
+ * then on, as they do in a shell, also where another program has made them non-blocking. False:
+ * there is no /dev/null.
  */
 bool descriptors_open_standard(void);
 /* As many as the hard limit allows, from now on: once, as a program begins. */
