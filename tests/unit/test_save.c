@@ -2,6 +2,8 @@
 /* A save that takes the pacer off: how long each of its steps lasts, and what is done then. */
 #include "paced.h"
 
+#include <sys/stat.h>
+
 #include "config/file_lock.h"
 #include "live/attach.h"
 #include "live/copies.h"
@@ -32,8 +34,7 @@ int __wrap_file_lock(int fd, enum file_lock_kind kind, const char *name)
 
 static bool saves_wait(void)
 {
-	return saves_fd >= 0 && lseek(saves_fd, 0, SEEK_CUR) == saves_at &&
-	       saves_at == ((off_t)1 << 32 | pacer.control_id);
+	return saves_fd >= 0 && lseek(saves_fd, 0, SEEK_CUR) == saves_at && saves_at >> 32 == 1;
 }
 
 bool host_may(uint32_t capabilities)
@@ -180,6 +181,46 @@ static void test_saves_wait_for_each_other(void **unused)
 	}
 }
 
+/* Where a save to that file waits for others. */
+static off_t place_of(const char *file)
+{
+	struct policy_error unused;
+	int fd = copies_lock_saves(file, &unused);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return saves_at;
+}
+
+/* However a file is named, and whichever state is saved to it: that of a shadow may follow. */
+static void test_saves_wait_by_their_file(void **unused)
+{
+	char folder[] = "/tmp/test_save.XXXXXX", other[64], path[64];
+	off_t at;
+
+	(void)unused;
+	put_on("rules: [{name: a, limits: [{key: src, packets: 9, window: 1s}]}]");
+	assert_non_null(mkdtemp(folder));
+	snprintf(other, sizeof(other), "%s/a", folder);
+	assert_int_equal(mkdir(other, 0700), 0);
+	snprintf(path, sizeof(path), "%s/s", folder);
+	at = place_of(path);
+	assert_int_equal(at >> 32, 1);
+	snprintf(path, sizeof(path), "%s/a/../s", folder);
+	assert_int_equal(place_of(path), at);
+	assert_int_equal(chdir(folder), 0);
+	assert_int_equal(place_of("s"), at);
+	assert_int_equal(place_of("./s"), at);
+	assert_int_not_equal(place_of("t"), at);
+	assert_int_not_equal(place_of("a/s"), at);
+	assert_int_equal(place_of("/s"), place_of("//s"));
+	assert_int_not_equal(place_of("/s"), at);
+	place_of("none/s");
+	assert_int_equal(chdir("/"), 0);
+	rmdir(other);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +228,7 @@ int main(void)
 	    cmocka_unit_test_teardown(test_taken_too_late, end),
 	    cmocka_unit_test_teardown(test_written_too_late, end),
 	    cmocka_unit_test(test_saves_wait_for_each_other),
+	    cmocka_unit_test_teardown(test_saves_wait_by_their_file, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/file_lock.h"
@@ -46,14 +49,40 @@ int copies_lock(struct policy_error *error)
 	return take_lock(open_lock(O_RDWR | O_CREAT), LOCK_TO_CHANGE, error);
 }
 
+static uint32_t mix(uint32_t place, const void *bytes, size_t n)
+{
+	const uint8_t *byte = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		place = (place ^ byte[i]) * 16777619u; /* FNV-1a */
+	return place;
+}
+
+/* The same of each path to a file, which may not be there yet: of its folder and its name. Of two
+ * files it may be the same, too: then they wait, where they need not. */
+static uint32_t place_of(const char *file)
+{
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+	uint32_t place = mix(2166136261u, name, strlen(name));
+	char folder[PATH_MAX];
+	struct stat is;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(name - file) : 1,
+		 slash ? file : ".");
+	if (stat(folder, &is)) /* and so nothing can be written there */
+		return place;
+	place = mix(place, &is.st_dev, sizeof(is.st_dev));
+	return mix(place, &is.st_ino, sizeof(is.st_ino));
+}
+
 /* A byte behind those of agents (sole_agent.h). Who locks a byte and who locks the file do not see
  * each other. */
-int copies_lock_saves(const struct attached *a, struct policy_error *error)
+int copies_lock_saves(const char *file, struct policy_error *error)
 {
 	int fd = open_lock(O_RDWR | O_CREAT);
 
 	if (fd >= 0)
-		(void)lseek(fd, (off_t)1 << 32 | a->control_id, SEEK_SET);
+		(void)lseek(fd, (off_t)1 << 32 | place_of(file), SEEK_SET);
 	return take_lock(fd, LOCK_BYTE, error);
 }
 

@@ -17,11 +17,12 @@ int copies_lock(struct policy_error *error);
  */
 int copies_lock_of(struct attached *a, struct policy_error *error);
 /*
- * That of saves, to be closed; -1: with *error filled. Those of one state come one at a time, from
- * what they take until the file has its name, so that of two to one file the later stays. Nothing
- * else waits for it. It is taken before copies_lock.
+ * That of saves, to be closed; -1: with *error filled. Those to one file come one at a time, from
+ * what they take until the file has its name, so that the later stays, be it of another state: one
+ * that followed by `shadow --promote` or `load`. Nothing else waits for it. It is taken before
+ * copies_lock.
  */
-int copies_lock_saves(const struct attached *a, struct policy_error *error);
+int copies_lock_saves(const char *file, struct policy_error *error);
 /*
  * For who only looks, and needs no right to write there: shared with others who do. COPIES_NO_LOCK:
  * there is no such file, and so nobody who holds it; -1: with *error filled.

@@ -41,7 +41,7 @@ static int save(struct attached *a, const char *file, bool gone, struct saved *s
 	*saved = (struct saved){.exact = false};
 	if (begin(a, &s, error))
 		return -1;
-	fd = copies_lock_saves(a, error);
+	fd = copies_lock_saves(file, error);
 	result =
 	    fd < 0 || take(a, gone, &s, error) ? -1 : state_write(file, &s, &saved->bytes, error);
 	if (fd >= 0)
@@ -206,7 +206,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 	*saved = (struct saved){.exact = true};
 	if (may_take_off(a, error) || look_for_partners(a, error))
 		return -1;
-	fd = copies_lock_saves(a, error);
+	fd = copies_lock_saves(file, error);
 	if (fd < 0)
 		return -1;
 	result = save_off(a, file, saved, error);

@@ -9,8 +9,8 @@
  * Who is killed in between, having stood still for so long, leaves a file that lacks those packets:
  * a restore of it admits as many more. That alone is in the direction of admitting.
  *
- * Concurrency: saves of one state wait for each other, until the file has its name: one that is
- * slow on its disk does not put an older state over a newer one. Nothing else waits for that.
+ * Concurrency: saves to one file wait for each other, until the file has its name: one that is slow
+ * on its disk does not put an older state over a newer one. Nothing else waits for that.
  *
  * Functions return 0, or -1 with *error filled with one line. One thread.
  */
