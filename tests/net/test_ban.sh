@@ -420,6 +420,7 @@ under_a_rule()
 	refused 2 '10.77.0.0/24 is no key of rule udp, which counts by src/32,128' \
 		pacer ban s0 add 10.77.0.0/24 --rule udp
 	refused 2 's0: its policy has no rule dns' pacer ban s0 add 10.77.0.11 --rule dns
+	refused 2 's0: its policy has no rule dns' pacer ban s0 add - --rule dns </dev/null
 	pacer ban s0 add 10.77.0.11 >/dev/null
 	listed_bans "10.77.0.11/ 10.77.0.11/udp"
 	equal "$(pacer ban s0 del 10.77.0.11 --rule udp --json | jq .lifted)" 1 "lifted"

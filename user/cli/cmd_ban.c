@@ -82,8 +82,8 @@ static int add_wishes(struct attached *a, const struct options *o, const struct 
 	struct bans_done done = {0};
 	int code = bans_add(a, o->rule, w->wish, w->n, &done, &error);
 
-	if (code == BANS_WRONG && done.which < w->n) {
-		error.line = w->wish[done.which].line;
+	if (code == BANS_WRONG) {
+		error.line = done.which < w->n ? w->wish[done.which].line : 0;
 		return error.line ? complain("-", &error) : misused("ban", "%s", error.text);
 	}
 	if (code)

@@ -125,6 +125,7 @@ static int find_rule(const struct policy *policy, const char *name)
 	return -1;
 }
 
+/* -1 without a word where that table's policy has no such rule. */
 static int read_wish(const struct attached *a, const struct ban_tables *t, uint32_t i,
 		     const char *rule, const char *text, struct wished *wished,
 		     struct policy_error *error)
@@ -134,10 +135,9 @@ static int read_wish(const struct attached *a, const struct ban_tables *t, uint3
 	if (!rule)
 		return read_source(text, wished, error);
 	r = find_rule(t->policy[i], rule);
-	if (r < 0)
-		return policy_fail(error, 0, "%s: its policy has no rule %.100s", a->ifname, rule);
-	return read_key(&t->policy[i]->rule[r], &a->copy[t->copy[i]].policy.rule[r], text, wished,
-			error);
+	return r < 0 ? -1
+		     : read_key(&t->policy[i]->rule[r], &a->copy[t->copy[i]].policy.rule[r], text,
+				wished, error);
 }
 
 static uint8_t length_of(const struct pacer_ban_key *key)
@@ -156,6 +156,11 @@ static int check_wishes(const struct attached *a, const struct ban_tables *t, co
 	uint8_t len4[PACER_BAN_LENGTHS] = {0}, len6[PACER_BAN_LENGTHS] = {0};
 	struct wished wished;
 
+	done->which = n;
+	if (rule && find_rule(t->policy[0], rule) < 0) {
+		policy_explain(error, 0, "%s: its policy has no rule %.100s", a->ifname, rule);
+		return BANS_WRONG;
+	}
 	ban_notes_lengths(a->lines, p, host_now_ns(), len4, len6);
 	for (done->which = 0; done->which < n; done->which++) {
 		const char *text = wish[done->which].key;

@@ -56,11 +56,11 @@ struct ban_wish {
 struct bans_done {
 	size_t done;	 /* wishes that are banned, or bans that were lifted */
 	size_t left_out; /* wishes for which there was no room, or that were not banned */
-	size_t which;	 /* the first of them; of BANS_WRONG: the wish that is wrong */
+	size_t which;	 /* the first of them; of BANS_WRONG: the wish that is wrong, n: the rule */
 	bool in_shadow;	 /* what a shadow has no room for is not told of */
 };
 
-/* One of the wishes is not right: *error says what of it is not. Nothing is changed. */
+/* One of the wishes, or the rule, is not right: *error says what is not. Nothing is changed. */
 #define BANS_WRONG (-2)
 
 /*
