@@ -903,6 +903,17 @@ static void test_a_burst_grows_after_a_trial(void **unused)
 			 -1);
 	assert_non_null(strstr(error.text, "builds its bursts"));
 	try_out(SMALL RULE("{key: src, rate: 1/s, burst: 40}"));
+	end(NULL);
+	/* it is all there when the trial ends, and that to which it grows would not be */
+	begin(SMALL RULE("{key: src, rate: 10/s, burst: 50}"));
+	change_to(SMALL RULE("{key: src, rate: 1/s, burst: 40}"));
+	kernel_now_ns = in_force()->rule[0].limiter[0].rate.begin_ns + 40 * SECOND - TRIAL_NS;
+	assert_int_equal(change_apply(&pacer, SMALL RULE("{key: src, rate: 1/s, burst: 20}"), NULL,
+				      TRIAL_NS, &plan, &error),
+			 -1);
+	assert_non_null(strstr(error.text, "builds its bursts"));
+	kernel_now_ns++;
+	try_out(SMALL RULE("{key: src, rate: 1/s, burst: 20}"));
 }
 
 /* Another value is of the same state: nothing has to wait. */

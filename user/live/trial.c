@@ -362,6 +362,19 @@ static bool begins_twice(const struct attached *a, struct pacer_rule *rule, stru
 }
 
 /*
+ * A burst of the trial grows as that ends, to what it was before: while one as large would still
+ * build, more would be there at once.
+ */
+static bool grows_too_early(const struct pacer_limiter *was, const struct pacer_limiter *t,
+			    uint64_t until_ns)
+{
+	struct pacer_limiter grown = *t;
+
+	kind_of_limiter(t)->take_value(&grown, was);
+	return !kind_of_limiter(t)->has_waited(&grown, until_ns);
+}
+
+/*
  * A limit that comes back after the trial has not counted what its stand-in of the trial let
  * through. It begins when that is over, if it has done with what it waited for before; else -1.
  * `try`: nothing is written.
@@ -371,8 +384,7 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 {
 	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns);
 
-	/* Its burst grows as the trial ends: while it builds, more would be there at once. */
-	if (try && end_ns == until_ns && !kind_of_limiter(t)->has_waited(t, until_ns))
+	if (try && end_ns == until_ns && grows_too_early(limiter_in(a, rule, t), t, until_ns))
 		return -1;
 	for (size_t i = 0; end_ns && i < rule->n_limiters; i++) {
 		struct pacer_limiter *at = &rule->limiter[i];

@@ -118,8 +118,8 @@ static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
 
 /*
  * Is a value of the draft looser than before, and one beside it the tighter of its key and time, or
- * of any time where that is new? Or is it a burst that still builds, of which more would be there
- * at once? None of them drains yet.
+ * of any time where that is new? Or is it a burst that would still build, if it had been as large
+ * from its beginning on? Then more would be there at once. None of them drains yet.
  */
 static bool outdone(const struct change *change, const struct draft_rule *d,
 		    const struct pacer_limiter *t, const struct draft *of,
@@ -128,7 +128,7 @@ static bool outdone(const struct change *change, const struct draft_rule *d,
 	const struct limit_kind *kind = kind_of_limiter(t);
 	bool more = kind->allowance(t) > kind->allowance(old);
 
-	if (more && kind->has_waited && !kind->has_waited(old, change->now_ns))
+	if (more && kind->has_waited && !kind->has_waited(t, change->now_ns))
 		return true;
 	for (size_t k = 0; k < d->n; k++) {
 		const struct pacer_limiter *other = &d->at[k].limiter;
