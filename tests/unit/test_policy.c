@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "example.h"
+#include "config/headers.h"
 #include "config/policy.h"
 #include "rate.h"
 #include "window.h"
@@ -1616,6 +1617,214 @@ static void too_many_sets(void **state)
 	}
 }
 
+/* --- names, and the first and the last of what will do ---------------------------------------- */
+
+/* What each name of a field stands for: where the field is in a match, and its names. */
+static const struct {
+	const char *field;
+	size_t at;
+	struct {
+		const char *name;
+		uint32_t value;
+	} names[26];
+} named[] = {
+    {"proto",
+     offsetof(struct policy_match, proto),
+     {{"icmp", 1},  {"igmp", 2},   {"ipip", 4},	   {"tcp", 6},	  {"egp", 8},
+      {"udp", 17},  {"dccp", 33},  {"ipv6", 41},   {"rsvp", 46},  {"gre", 47},
+      {"esp", 50},  {"ah", 51},	   {"icmpv6", 58}, {"eigrp", 88}, {"ospf", 89},
+      {"pim", 103}, {"vrrp", 112}, {"l2tp", 115},  {"sctp", 132}, {"udplite", 136}}},
+    {"dscp",
+     offsetof(struct policy_match, dscp),
+     {{"cs0", 0},   {"cs1", 8},	  {"cs2", 16},	{"cs3", 24},  {"cs4", 32},  {"cs5", 40},
+      {"cs6", 48},  {"cs7", 56},  {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18},
+      {"af22", 20}, {"af23", 22}, {"af31", 26}, {"af32", 28}, {"af33", 30}, {"af41", 34},
+      {"af42", 36}, {"af43", 38}, {"ef", 46},	{"va", 44},   {"lephb", 1}}},
+    {"icmp_type",
+     offsetof(struct policy_match, icmp_type),
+     {{"echo-reply", 0},
+      {"destination-unreachable", 3},
+      {"source-quench", 4},
+      {"redirect", 5},
+      {"echo-request", 8},
+      {"router-advertisement", 9},
+      {"router-solicitation", 10},
+      {"time-exceeded", 11},
+      {"parameter-problem", 12},
+      {"timestamp-request", 13},
+      {"timestamp-reply", 14},
+      {"info-request", 15},
+      {"info-reply", 16},
+      {"address-mask-request", 17},
+      {"address-mask-reply", 18}}},
+    {"icmpv6_type",
+     offsetof(struct policy_match, icmpv6_type),
+     {{"destination-unreachable", 1},
+      {"packet-too-big", 2},
+      {"time-exceeded", 3},
+      {"parameter-problem", 4},
+      {"echo-request", 128},
+      {"echo-reply", 129},
+      {"mld-listener-query", 130},
+      {"mld-listener-report", 131},
+      {"mld-listener-done", 132},
+      {"nd-router-solicit", 133},
+      {"nd-router-advert", 134},
+      {"nd-neighbor-solicit", 135},
+      {"nd-neighbor-advert", 136},
+      {"nd-redirect", 137},
+      {"router-renumbering", 138},
+      {"mld2-listener-report", 143}}},
+    {"ether_type",
+     offsetof(struct policy_match, ether_type),
+     {{"ip", 0x0800},
+      {"arp", 0x0806},
+      {"ip6", 0x86dd},
+      {"lldp", 0x88cc},
+      {"mpls", 0x8847},
+      {"pppoes", 0x8864},
+      {"pppoed", 0x8863}}},
+};
+
+static void names(void **state)
+{
+	char buf[1024], match[128];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(named); i++)
+		for (size_t k = 0; named[i].names[k].name; k++) {
+			struct policy *policy;
+			uint32_t value = named[i].names[k].value;
+
+			snprintf(match, sizeof(match), "%s: %s", named[i].field,
+				 named[i].names[k].name);
+			snprintf(buf, sizeof(buf),
+				 "rules:\n- {name: a, verdict: drop, match: {%s}}\n", match);
+			policy = parse(buf);
+			assert_range((const struct range *)((const char *)&policy->rule->match +
+							    named[i].at),
+				     value, value);
+			policy_free(policy);
+		}
+}
+
+/* What `why` reads of a packet: one type of its family, one DSCP. */
+static void one_value(void **state)
+{
+	uint32_t value;
+
+	(void)state;
+	assert_int_equal(headers_read_type("redirect", 4, &value), 0);
+	assert_int_equal(value, 5);
+	assert_int_equal(headers_read_type("nd-redirect", 6, &value), 0);
+	assert_int_equal(value, 137);
+	assert_int_equal(headers_read_type("nd-redirect", 4, &value), -1);
+	assert_int_equal(headers_read_type("8-9", 4, &value), -1);
+	assert_int_equal(headers_read_type("255", 4, &value), 0);
+	assert_int_equal(headers_read_type("256", 4, &value), -1);
+	assert_int_equal(headers_read_dscp("63", &value), 0);
+	assert_int_equal(value, 63);
+	assert_int_equal(headers_read_dscp("64", &value), -1);
+	assert_int_equal(headers_read_dscp("1-2", &value), -1);
+}
+
+#define OF_SET(of)  "rules: []\nsets: [{name: a, " of "}]\n"
+#define SAMPLED(of) "rules: []\nsample: {of: all, k: 9, " of "}\n"
+#define BANNED(of)  "rules:\n- {name: a, limits: [{key: src, gap: 1s}], ban: {" of "}}\n"
+#define BY_VALUES                                                                               \
+	"sets: [{name: x, file: /x, value: 2}, {name: y, file: /y, value: 2}, {name: z, file: " \
+	"/z, "                                                                                  \
+	"value: 2}]\nrules:\n- name: a\n  limits:\n"
+#define BY_VALUE(of) "  - {key: 'value(" of ")', packets: 5, window: 1s}\n"
+
+static void the_last_that_will_do(void **state)
+{
+	static const char *const right[] = {
+	    "memory: 64Gi\nrules: []\n",
+	    "withstand: 1000Gpps\nrules: []\n",
+	    SAMPLED("packets: 1073741823"),
+	    BANNED("for: 2s, grow: x2, up_to: 2001ms, forget: 1s"),
+	    "rules:\n- {name: a, match: {len: 65535}, verdict: drop}\n",
+	    "rules:\n- {name: a, match: {ether_type: arp}, limits: [{key: vlan, gap: 1s}]}\n",
+	    BY_VALUES BY_VALUE("x, src") BY_VALUE("x, dst") BY_VALUE("x, src"),
+	};
+	static const struct wrong w[] = {
+	    {"memory: 65Gi\nrules: []\n", 1, "memory: 65Gi is too much: at most 64Gi"},
+	    {"withstand: 1001Gpps\nrules: []\n", 1, "1001Gpps is too much: at most 1000Gpps"},
+	    {SAMPLED("packets: 1073741824"), 2,
+	     "1073741824 is more than a sample's window: at most 1073741823"},
+	    {BANNED("for: 2s, grow: x2, up_to: 2s, forget: 1s"), 2,
+	     "rules[0].ban: up_to 2s is not more than for 2s: no ban would grow"},
+	    {"rules:\n- {name: a, match: {fragment: 1}, verdict: drop}\n", 2,
+	     "\"1\" is not known: write first, later or none"},
+	    {OF_SET("file: /f, of: []"), 2, "sets[0]: it is of a file and of a list: write file:"},
+	    {OF_SET("value: 2"), 2, "sets[0]: what it is of is missing: write file:"},
+	    {"rules: []\nallow: ['!@a']\nsets: [{name: a, of: []}]\n", 2,
+	     "allow: \"!@a\" will not do: the list has who is let through"},
+	    {"rules:\n- {name: a, match: {dst: '@b'}, verdict: drop}\n", 2,
+	     "rules[0].match.dst: there is no set b: there is none"},
+	    {"fleet: {store: 'http://a/#', name: f}\nrules: []\n", 1, "is no address of a store"},
+	    {"fleet: {store: 'http://a', name: f, key: k}\nrules: []\n", 1,
+	     "fleet: cert and key belong together: write both or neither"},
+	    {BY_VALUES BY_VALUE("x, src") BY_VALUE("x, dst") BY_VALUE("y, src"), 7,
+	     "rules[0].limits[2].key: the limits of a rule count by two values at the most"},
+	    {BY_VALUES BY_VALUE("x, src") BY_VALUE("y, src") BY_VALUE("z, src"), 7,
+	     "the limits of a rule count by two values at the most"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(right); i++)
+		policy_free(parse(right[i]));
+	refuse_all(w, ARRAY(w));
+}
+
+/* As many bytes as there is room for, and one more. */
+static void the_longest_that_will_do(void **state)
+{
+	static const char flags[] = "syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn,syn";
+	static const struct {
+		const char *format;
+		int most;
+		const char *says;
+	} w[] = {
+	    {OF_SET("file: %.*s"), POLICY_PATH_MAX - 1, "in at most 255 bytes"},
+	    {OF_SET("file: /f, value: 2") "allow: ['@a=%.*s']\n", POLICY_VALUE_MAX - 1,
+	     "a value has 1 to 63 bytes"},
+	};
+	char text[1024], bytes[512];
+
+	(void)state;
+	memset(bytes, 'x', sizeof(bytes));
+	for (size_t i = 0; i < ARRAY(w); i++) {
+		int n = snprintf(text, sizeof(text), w[i].format, w[i].most, bytes);
+
+		policy_free(parse(text));
+		n = snprintf(text, sizeof(text), w[i].format, w[i].most + 1, bytes);
+		refuse(text, (size_t)n, 2 + (int)i, w[i].says);
+	}
+	snprintf(bytes, sizeof(bytes), "flags: 'syn,%s'", flags); /* 63 bytes */
+	policy_free(parse(with_match(text, sizeof(text), bytes)));
+	snprintf(bytes, sizeof(bytes), "flags: 'none/%s'", flags); /* 64 */
+	with_match(text, sizeof(text), bytes);
+	refuse(text, strlen(text), 3, "are no TCP flags");
+}
+
+/* Values are numbered from 1 in their set, in the order in which they are named. */
+static void numbers_of_values(void **state)
+{
+	struct policy *policy = parse("sets: [{name: x, file: /x, value: 2}, {name: y, file: /y, "
+				      "value: 2}]\nrules:\n- {name: a, verdict: drop, match: {src: "
+				      "['@x=A', '@y=A', '@x=B', '@x=A', '@x']}}\n");
+	static const uint32_t number[] = {1, 1, 2, 1, 0};
+	const struct policy_match *m = &policy->rule->match;
+
+	(void)state;
+	assert_int_equal(m->n_sets, ARRAY(number));
+	for (size_t i = 0; i < ARRAY(number); i++)
+		assert_int_equal(m->set[i].number, number[i]);
+	policy_free(policy);
+}
+
 /* policy_set: the text before and after. */
 #define LIMIT "limits: [{key: src/24,56, gap: 1ms}]"
 static const struct {
@@ -1997,6 +2206,11 @@ int main(void)
 	    cmocka_unit_test(no_value_will_do),
 	    cmocka_unit_test(sets),
 	    cmocka_unit_test(set_of_the_example),
+	    cmocka_unit_test(names),
+	    cmocka_unit_test(one_value),
+	    cmocka_unit_test(the_last_that_will_do),
+	    cmocka_unit_test(the_longest_that_will_do),
+	    cmocka_unit_test(numbers_of_values),
 	    cmocka_unit_test(any_text),
 	};
 

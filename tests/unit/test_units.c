@@ -221,7 +221,9 @@ static void rates(void **state)
 	    {"2M pps", BAD},
 	    {"2Mbps", BAD},
 	    {"2M/m", BAD},
-	    {"0000000000000000000000000000000000000000000000000000000000000000001pps", BAD},
+	    /* 63 digits, and 64 */
+	    {"000000000000000000000000000000000000000000000000000000000000001pps", 1},
+	    {"0000000000000000000000000000000000000000000000000000000000000001pps", BAD},
 	};
 
 	(void)state;
@@ -331,11 +333,11 @@ static void rates_over(void **state)
 static void rate_texts(void **state)
 {
 	static const struct units_rate said[] = {
-	    {1000, S, 0}, {1500, S, 0},	 {5, 60 * S, 0},       {20000000, S, 1},
-	    {100, S, 1},  {1, 8 * S, 1}, {10000000, 8 * S, 1}, {0, S, 0},
+	    {1000, S, 0},  {1500, S, 0},	 {5, 60 * S, 0}, {20000000, S, 1},   {100, S, 1},
+	    {1, 8 * S, 1}, {10000000, 8 * S, 1}, {0, S, 0},	 {2000000000, S, 0},
 	};
-	static const char *const as[] = {"1K/s",   "1500/s", "5/m",	 "20MB/s",
-					 "100B/s", "1bit/s", "10Mbit/s", "0/s"};
+	static const char *const as[] = {"1K/s",   "1500/s",   "5/m", "20MB/s", "100B/s",
+					 "1bit/s", "10Mbit/s", "0/s", "2G/s"};
 	static const uint64_t per[] = {S, 60 * S, 3600 * S, 8 * S, 480 * S, 28800 * S};
 	uint64_t seed = 5;
 	char buf[48];
@@ -581,6 +583,25 @@ static void texts_read_back(void **state)
 	}
 }
 
+/* What is read for an amount is all of it: 39 digits, and 40. */
+static void long_amounts(void **state)
+{
+	struct units_rate rate;
+
+	(void)state;
+	assert_int_equal(units_rate_over("000000000000000000000000000000000000010/s", &rate), 0);
+	assert_int_equal(rate.amount, 10);
+	assert_int_equal(units_rate_over("0000000000000000000000000000000000000010/s", &rate), -1);
+}
+
+static void plurals(void **state)
+{
+	(void)state;
+	assert_string_equal(units_plural(0), "s");
+	assert_string_equal(units_plural(1), "");
+	assert_string_equal(units_plural(2), "s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,7 +611,8 @@ int main(void)
 	    cmocka_unit_test(ranges),	       cmocka_unit_test(texts),
 	    cmocka_unit_test(texts_read_back), cmocka_unit_test(rounded),
 	    cmocka_unit_test(bytes),	       cmocka_unit_test(rates_over),
-	    cmocka_unit_test(rate_texts),
+	    cmocka_unit_test(rate_texts),      cmocka_unit_test(long_amounts),
+	    cmocka_unit_test(plurals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
