@@ -525,6 +525,90 @@ static void test_a_rate_that_is_back(void **unused)
 	assert_true(n <= 1000 + 4 * 100);
 }
 
+/* --- when they are over, and begin -------------------------------------------------------------
+ */
+
+#define TEN    "{key: src, rate: 10/s, burst: 50, entries: 64}"
+#define TWENTY "{key: src, rate: 20/s, burst: 60, entries: 64}"
+#define LONG   "{key: src, rate: 10/s, burst: 200, entries: 64}"
+
+static const struct pacer_limiter *same_before(struct pacer_rule *rule,
+					       const struct pacer_limiter *t)
+{
+	for (size_t k = 0; k < rule->n_limiters; k++)
+		if (rule->limiter[k].base == t->base)
+			return &rule->limiter[k];
+	fail_msg("the limit is not there");
+	return NULL;
+}
+
+/* One that drains, or rests, and comes back on trial to wait for another, waits for it there, too.
+ */
+static void test_a_rate_that_comes_back_to_wait(void **unused)
+{
+	static const char *const between[] = {COARSE RULE(TEN), COARSE DENIED};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(between); i++) {
+		const struct pacer_limiter *t = &now.bin.rule[0].limiter[0], *was;
+
+		host.now_ns = host_now_ns();
+		begin(COARSE RULE(TEN ", " TWENTY));
+		assert_int_equal(apply(between[i]), 0);
+		assert_int_equal(apply(COARSE RULE(TWENTY)), 0);
+		assert_true(t->rate.begin_ns == COMPILE_UNTIL_SET);
+		was = same_before(i ? resting_before_trial(2) : &before.bin.rule[0], t);
+		assert_int_equal(was->rate.begin_ns, 0);
+		assert_int_equal(tried(), 0);
+		assert_true(was->rate.begin_ns == host.now_ns + TRIAL_NS + 1);
+		teardown(NULL);
+	}
+}
+
+/* What rests behind the trial begins when it does in the trial, if that is before the end. */
+static void test_a_rate_that_rests_begins_as_on_trial(void **unused)
+{
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0], *was;
+
+	(void)unused;
+	host.now_ns = host_now_ns();
+	begin(HEAD RULE(TEN));
+	assert_int_equal(apply(HEAD DENIED), 0);
+	assert_int_equal(apply(HEAD RULE(TWENTY)), 0);
+	assert_int_equal(tried(), 0);
+	was = same_before(resting_before_trial(2), t);
+	assert_true(was->rate.begin_ns == host.now_ns + TRIAL_NS);
+	time_draining();
+	assert_true(t->rate.begin_ns < host.now_ns + TRIAL_NS);
+	trial_timed(&pacer, &before.bin, &now.bin, host.now_ns + TRIAL_NS);
+	assert_true(was->rate.begin_ns == t->rate.begin_ns);
+}
+
+/* What others wait for on trial is put off until they begin: behind the trial, too. */
+static void test_what_is_put_off_on_trial(void **unused)
+{
+	const struct pacer_limiter *was, *t = NULL;
+
+	(void)unused;
+	host.now_ns = host_now_ns();
+	begin(HEAD RULE(TEN ", " LONG));
+	assert_int_equal(apply(HEAD RULE(LONG)), 0);
+	time_draining();
+	now.bin.rule[0].limiter[1].until_ns = host.now_ns + 12 * SECOND;
+	assert_int_equal(apply(HEAD RULE(TWENTY)), 0);
+	for (size_t k = 0; k < now.bin.rule[0].n_limiters; k++)
+		if (now.bin.rule[0].limiter[k].until_ns == host.now_ns + 12 * SECOND)
+			t = &now.bin.rule[0].limiter[k];
+	assert_non_null(t);
+	assert_int_equal(tried(), 0);
+	was = same_before(&before.bin.rule[0], t);
+	assert_true(was->until_ns == t->until_ns);
+	time_draining();
+	assert_true(t->until_ns > host.now_ns + 12 * SECOND);
+	trial_timed(&pacer, &before.bin, &now.bin, host.now_ns + TRIAL_NS);
+	assert_true(was->until_ns == t->until_ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,6 +632,9 @@ int main(void)
 	    TEST(test_a_rate_that_came_later),
 	    TEST(test_a_rate_after_one_of_another_key),
 	    TEST(test_a_rate_that_is_back),
+	    TEST(test_a_rate_that_comes_back_to_wait),
+	    TEST(test_a_rate_that_rests_begins_as_on_trial),
+	    TEST(test_what_is_put_off_on_trial),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,38 @@ static void test_empty(void **unused)
 	assert_int_equal(pacer_estimate_seq_draw(&skip, place), 0);
 }
 
+/* The places to which an item went are listed, of whichever of the two lists, and no others. */
+static void test_stored(void **unused)
+{
+	static struct pacer_sample_skip skip;
+	struct pacer_sample_rng rng = {7};
+	uint32_t of_list[2] = {0, 0};
+
+	(void)unused;
+	assert_true(pacer_sample_skip_init(&skip, 9, 5));
+	for (uint32_t i = 0; i < 200; i++) {
+		struct pacer_sample_item item = {0};
+		uint16_t stored[PACER_SAMPLE_K];
+		uint32_t got, there = 0;
+
+		if (!pacer_sample_skip_due(&skip))
+			continue;
+		got = pacer_estimate_seq_take(&skip, &rng, &item, stored);
+		for (uint32_t p = 0; p < PACER_ESTIMATE_SEQ_PLACES; p++)
+			there +=
+			    skip.seq.X[p / PACER_SAMPLE_K][p % PACER_SAMPLE_K].index == skip.seq.N;
+		assert_int_equal(got, there);
+		for (uint32_t j = 0; j < got; j++) {
+			uint32_t list = stored[j] / PACER_SAMPLE_K;
+
+			assert_true(skip.seq.X[list][stored[j] % PACER_SAMPLE_K].index ==
+				    skip.seq.N);
+			of_list[list]++;
+		}
+	}
+	assert_true(of_list[0] && of_list[1]);
+}
+
 /* ---- triangles ---- */
 
 struct seen {
@@ -220,9 +252,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_occurrences), cmocka_unit_test(test_chains),
-	    cmocka_unit_test(test_empty),	cmocka_unit_test(test_triangles),
-	    cmocka_unit_test(test_classes),	cmocka_unit_test(test_ticks),
-	    cmocka_unit_test(test_steps),
+	    cmocka_unit_test(test_empty),	cmocka_unit_test(test_stored),
+	    cmocka_unit_test(test_triangles),	cmocka_unit_test(test_classes),
+	    cmocka_unit_test(test_ticks),	cmocka_unit_test(test_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
