@@ -268,16 +268,20 @@ traffic_of_many()
 of_changes()
 {
 	attacked one
+	sed -i 's/^rules:/sets: [{name: few, of: 192.0.2.3}]\n&/' "$work/one.yaml"
 	load one
 	follow
 	pacer set s0 udp.limits[0].packets=20 >/dev/null
 	pacer ban s0 add 192.0.2.1 --for 1h >/dev/null
 	pacer ban s0 --for 2h add 192.0.2.2 >/dev/null # as it was typed, wherever options stand
+	pacer ban s0 del 192.0.2.1 >/dev/null
+	pacer sets s0 add few 192.0.2.4 >/dev/null
 	pacer rotate --json s0 >/dev/null
 	soon 'any(.[]; .what == "rotate --json s0")'
 	equal "$(told '[.[] | select(.event == "change" and (.what | test("192.0.2.99") | not)) | [.what, .who, .pid > 1]]')" \
 		'[["set s0 udp.limits[0].packets=20","root",true],["ban s0 add 192.0.2.1 --for 1h","root",true],'\
-'["ban s0 --for 2h add 192.0.2.2","root",true],["rotate --json s0","root",true]]' \
+'["ban s0 --for 2h add 192.0.2.2","root",true],["ban s0 del 192.0.2.1","root",true],'\
+'["sets s0 add few 192.0.2.4","root",true],["rotate --json s0","root",true]]' \
 		"changes"
 	unfollow
 	off

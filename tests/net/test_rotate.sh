@@ -40,6 +40,28 @@ counts_go_on()
 	done
 }
 
+# How many limits are hashed, and how many are not, of more than one each.
+what_is_said()
+{
+	policy said <<-END
+	rules:
+	  - {name: udp, limits: [{key: src, packets: 10, window: 60s, entries: 64}, {key: flow, packets: 9, window: 60s, entries: 64}, {key: all, packets: 99, window: 60s}]}
+	  - {name: rest, limits: [{key: src, packets: 10, window: 60s, entries: 64}]}
+	END
+	load said
+	pacer rotate s0 >"$work/said"
+	equal "$(head -n 1 "$work/said")" "s0: a new secret is in force: 3 limits hashed with it, 1 does not need it" "text" || return
+	grep -Eqx 'the old one is used beside it for another (60|6[0-9])\.[0-9] s' "$work/said" || fail "$(cat "$work/said")" || return
+	off
+	policy said <<-END
+	rules:
+	  - {name: udp, limits: [{key: src, packets: 10, window: 60s, entries: 64}, {key: all, packets: 9, window: 60s}]}
+	  - {name: rest, limits: [{key: all, packets: 10, window: 60s}]}
+	END
+	load said
+	rotate_reports 1 2 false
+}
+
 refused_twice()
 {
 	banning one
@@ -124,6 +146,7 @@ under_load()
 
 net_up
 check rotate-counts-go-on counts_go_on
+check rotate-says what_is_said
 check rotate-refused refused_twice
 check rotate-without-a-tool without_a_tool
 check rotate-trial-before-a-packet a_trial_before_a_packet

@@ -94,7 +94,12 @@ stricter()
 	grep -qxF 'xdp_pacer_shadow{interface="s0"} 1' "$work/m.prom" || fail "no shadow in the metrics" || return
 	grep -qxF 'xdp_pacer_shadow_packets_total{interface="s0",rule="udp",reason="window",change="deny"} 11' \
 		"$work/m.prom" || fail "$(grep shadow_packets "$work/m.prom")" || return
-	pacer shadow s0 | grep -Eq '10\.77\.0\.11 +udp +deny +window' || fail "$(pacer shadow s0)"
+	pacer shadow s0 | grep -Eq '10\.77\.0\.11 +udp +deny +window' || fail "$(pacer shadow s0)" || return
+	background "$SERVER" "$BUILD/xdp-pacer" top s0 --json --every 100ms >"$work/lines"
+	until_true 5 grep -q '"shadow":{"' "$work/lines" || fail "top: $(head -n 1 "$work/lines")" || return
+	pacer shadow s0 --stop >/dev/null
+	until_true 5 grep -q '"shadow":null' "$work/lines" || fail "top shows on a shadow that is off"
+	kill "$pid"
 }
 
 # A looser one, and one that lets a rule's packets through by monitor mode.
@@ -124,6 +129,42 @@ begins_with_a_copy()
 	begin ten
 	arrive "4 10" n=9 n=12,from=10.77.0.12
 	changes "21 0 0"
+	pacer shadow s0 --stop >/dev/null
+	cat "$work/ten.yaml" - >"$work/more.yaml" <<-END
+	  - {name: rest, limits: [{key: src, packets: 10, window: 60s}, {key: all, packets: 99, window: 60s}]}
+	END
+	pacer shadow s0 -c "$work/more.yaml" >"$work/begun"
+	grep -qx 'limits that go on with a copy of their state: 1, that begin anew: 2, that drain: 0' "$work/begun" ||
+		fail "$(cat "$work/begun")" || return
+	pacer shadow s0 --stop >/dev/null
+	equal "$(pacer shadow s0 -c "$work/more.yaml" --json | jq -c '[.limits_kept, .limits_new, .limits_draining]')" \
+		"[1,2,0]" "limits"
+}
+
+# A limit by a value that drains counts by it for as long, though no key names the set any more.
+by_a_value_no_longer()
+{
+	local name
+
+	printf '10.77.0.11,XY\n10.77.0.13,AB\n' >"$work/geo.csv"
+	policy keyed <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules: [{name: land, match: {proto: udp}, limits: [{key: value(geo, src), packets: 4, window: 60s, entries: 1k}]}]
+	END
+	for name in matched gone; do
+		policy "$name" <<-END
+		sets: [{name: geo, file: $work/geo.csv, value: 2}]
+		rules: [{name: land, match: {proto: udp, src: "@geo"}, limits: [{key: src, packets: 6, window: 60s, entries: 1k}]}]
+		END
+	done
+	sed -i '/^sets/d; s/, src: "@geo"//' "$work/gone.yaml"
+	load keyed
+	arrive "3" n=3
+	refused 2 'gone.yaml:2: rule land: a limit that this change retires counts by the values of a set' \
+		pacer shadow s0 -c "$work/gone.yaml" || return
+	begin matched
+	pacer shadow s0 --promote >/dev/null
+	arrive "1 4" n=9 n=9,from=10.77.0.13
 }
 
 # a_program_more PID: it has loaded one beside the pacer's.
@@ -535,6 +576,7 @@ check shadow-many-keys-and-bans many_keys_and_bans
 check shadow-looser looser
 check shadow-begins-with-a-copy begins_with_a_copy
 check shadow-begins-with-what-passes-meanwhile begins_with_what_passes_meanwhile
+check shadow-by-a-value-no-longer by_a_value_no_longer
 check shadow-promoted promoted
 check shadow-counters-go-on counters_go_on
 check shadow-what-it-has-counted what_it_has_counted

@@ -67,6 +67,29 @@ shown_as_changed()
 	)" "differences"
 }
 
+# With what is allowed by hand it may be longer than what loads, by a byte: that is said.
+shown_too_long()
+{
+	local bytes
+
+	for bytes in 65521 65522; do
+		policy long <<-END
+		# x
+		allow: [10.79.0.1]
+		rules: []
+		END
+		sed -i "2s/x/$(head -c $((bytes - $(stat -c %s "$work/long.yaml") + 1)) /dev/zero | tr '\0' x)/" "$work/long.yaml"
+		equal "$(stat -c %s "$work/long.yaml")" "$bytes" "bytes of the file" || return
+		load long
+		pacer allow s0 add 192.0.2.0/24 >/dev/null
+		pacer show s0 >"$work/now.yaml" 2>"$work/err"
+		equal "$(stat -c %s "$work/now.yaml")" $((bytes + 14)) "bytes shown" || return
+		[ "$bytes" != 65521 ] || equal "$(cat "$work/err")" "" "said of one that loads" || return
+		pacer unload s0 >/dev/null
+	done
+	equal "$(cat "$work/err")" "xdp-pacer: s0: the policy has 65536 bytes with what is allowed by hand: one of more than 65535 cannot be loaded" "said"
+}
+
 # On trial the new policy is shown, and what it would give way to is not.
 shown_on_trial()
 {
@@ -316,6 +339,7 @@ END
 echo "rule: []" >"$work/bad.yaml"
 check show-as-loaded shown_as_loaded
 check show-as-changed shown_as_changed
+check show-too-long shown_too_long
 check show-on-trial shown_on_trial
 check show-diff diff_as_text
 check show-of-the-object shown_of_the_object

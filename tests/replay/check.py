@@ -474,6 +474,13 @@ def kernel_unread():
                   env={**os.environ, "LD_PRELOAD": library, "UNREAD": "pacer_counts"})
     assert done.stderr.endswith("replay: the kernel's maps cannot be read: Bad address\n"), done.stderr
     assert not done.stdout and done.stderr.count("\n") == 1, done
+    # Each of the two is judged there: only one has a throttle, of which leases are read.
+    leases = {**os.environ, "LD_PRELOAD": library, "UNREAD": "pacer_leases"}
+    replay(policy("flow"), "nano.pcap", "--verdicts", "--kernel", env=leases)
+    for first, second in (("flow", "several"), ("several", "flow")):
+        policy(second)
+        done = replay(policy(first), "nano.pcap", "--compare", path(second + ".yaml"), "--kernel", code=(1,), env=leases)
+        assert done.stderr.endswith("replay: the kernel's maps cannot be read: Bad address\n"), (first, done.stderr)
 
 
 def grows():

@@ -34,7 +34,7 @@ static int report(struct attached *a, const struct options *o, const struct plan
 	emit_object("limits");
 	emit_uint("rotated", plan->n_limits - kept, "%zu limit%s hashed with it, ",
 		  plan->n_limits - kept, units_plural(plan->n_limits - kept));
-	emit_uint("kept", kept, "%zu do not need it\n", kept);
+	emit_uint("kept", kept, "%zu do%s not need it\n", kept, kept == 1 ? "es" : "");
 	emit_close();
 	emit_uint("old_secret_ns", left,
 		  left ? "the old one is used beside it for another %.1f s\n" : NULL, left / 1e9);
