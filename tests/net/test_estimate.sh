@@ -43,7 +43,21 @@ exact()
 	pacer estimate s0 >"$work/text"
 	grep -q '^s0: 16 packets (all, the last 1000 of each CPU) by src/32,64, from 16 samples without' "$work/text" ||
 		fail "first line: $(head -n 1 "$work/text")"
-	grep -q 'cost: the sampler' "$work/text" || fail "it does not say what it costs"
+	equal "$(sed -E 's/[0-9.]+ [KM]iB/N/; s/[0-9.]+ ms/T/' "$work/text")" "$(
+		cat <<-END
+			s0: 16 packets (all, the last 1000 of each CPU) by src/32,64, from 16 samples without replacement
+			  entropy    1.65 (1.65..1.65) bits, of at most 4
+			  H2         1.45 (1.45..1.45) bits: by coincidences, as of 2.72..2.72 equal keys
+			  F2         94 (94..94)
+			  seen once  6.25 (6.25..6.25) % of the sample
+			  keys       50 (50..50) %  10.77.0.11
+			             31.2 (31.2..31.2) %  fd77::/64
+			             12.5 (12.5..12.5) %  10.77.0.13
+			  low..high hold at 95%, for all keys together; the samples are worth 16 of a single stream
+			  cost: the sampler, with N and its time for each packet; this reading, with T and no time of any packet
+		END
+	)" "the text"
+	equal "$(estimate '[.k, .cpus_behind, (.by_cpu | add)]')" "[64,0,16]" "k, CPUs behind, packets by CPU"
 }
 
 # within VALUE of .QUANTITY's bounds
@@ -120,7 +134,8 @@ watch()
 	watched '"packets":' "$work/json" --json
 	[ "$(jq -c .packets "$work/json" | grep -c '^5$')" -ge 5 ] || fail "readings: $(jq -c .packets "$work/json")"
 	watched 10.77.0.11 "$work/rows"
-	[ "$(grep -c 10.77.0.11 "$work/rows")" -ge 5 ] || fail "rows: $(cat "$work/rows")"
+	[ "$(grep -Ec '^ +5  0\.\.0\.547 +0 \(0\.\.0\.238\) +0%  100% 10\.77\.0\.11$' "$work/rows")" -ge 5 ] ||
+		fail "rows: $(cat "$work/rows")"
 	equal "$(grep -c entropy "$work/rows")" 1 headings
 }
 

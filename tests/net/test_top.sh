@@ -476,10 +476,19 @@ as_json()
 		and .bans.room >= 1000' <<<"$once" >/dev/null || fail "$once" || return
 	pacer ban s0 add 10.77.0.13 >/dev/null
 	arrive "0" n=5,from=10.77.0.13 # now there are two packets more than the sample holds
-	pacer set s0 mode=monitor >/dev/null
-	equal "$(pacer top s0 --once --json --every 100ms |
-		jq -c '[.mode, .banned_sources, (.keys.denied[] | select(.rule == null) | [.reason, .samples >= 3])]')" \
+	pacer ban s0 add 10.77.0.14 --rule udp >/dev/null
+	pacer set s0 mode=monitor --confirm-within 60s >/dev/null
+	once=$(pacer top s0 --once --json --every 100ms)
+	jq -e '.bans.sources == 1 and .bans.rules == {udp: 1, other: 0} and .bans.gone == 0
+		and .confirm_within_ns > 5e10 and .confirm_within_ns <= 6e10' <<<"$once" >/dev/null || fail "$once" || return
+	jq -e '(.unparsed | keys) == ["bad_header", "too_deep", "truncated"]
+		and (.no_limit | keys) == ["allowed", "no_rule", "not_ip"]' <<<"$once" >/dev/null || fail "$once" || return
+	equal "$(jq -c '[.keys | .window_ns, .cpus_behind, .delta]' <<<"$once")" "[0,0,0.05]" "of the sample" || return
+	jq -e 'all(.tables[]; .shared == 0 and .shared_capacity > 0 and .shared_capacity < .capacity)' <<<"$once" >/dev/null ||
+		fail "$once" || return
+	equal "$(jq -c '[.mode, .banned_sources, (.keys.denied[] | select(.rule == null) | [.reason, .samples >= 3])]' <<<"$once")" \
 		'["monitor",5,["ban",true]]' "a source that is banned whatever the rule" || return
+	pacer confirm s0 >/dev/null
 	background "$SERVER" "$BUILD/xdp-pacer" top s0 --json --every 100ms >"$work/lines"
 	until_true 10 eval '[ "$(wc -l <"$work/lines")" -ge 3 ]'
 	pacer unload s0 >/dev/null
@@ -489,7 +498,9 @@ as_json()
 	kill "$pid"
 	unread top s0 --json --every 100ms || return
 	sed '$d' "$work/lines" | jq -c '[.paced, .rates.minute.span_ns >= .rates.now.span_ns]' | sort -u >"$work/kinds"
-	equal "$(jq -sc 'map(.[0]) | unique' "$work/kinds")" "[false,true]" "lines with a pacer, and without"
+	equal "$(jq -sc 'map(.[0]) | unique' "$work/kinds")" "[false,true]" "lines with a pacer, and without" || return
+	grep '"paced":false' "$work/lines" | head -n 1 | jq -e '.error | startswith("s0: has no pacer")' >/dev/null ||
+		fail "$(grep '"paced":false' "$work/lines" | head -n 1)"
 }
 
 net_up

@@ -193,6 +193,7 @@ static void rates_are_of_readings(void **unused)
 	const struct top_line *dns = &view.line[view.group[1].first];
 
 	(void)unused;
+	assert_int_equal(view.minute_ns, 0); /* no more of it was seen than the last step */
 	take(2000, 100, 0);
 	assert_string_equal(view.group[1].rule, "dns");
 	assert_int_equal(view.group[1].n, 3);
@@ -209,6 +210,57 @@ static void rates_are_of_readings(void **unused)
 	assert_int_equal(view.minute_ns, 2 * SECOND);
 	assert_string_equal(view.bans, "sources 2, dns 5");
 	assert_int_equal(view.banned, 7);
+	reading.reading.bans_of_gone = 3;
+	take(0, 0, 0);
+	assert_string_equal(view.bans, "sources 2, dns 5, rules that are gone 3");
+	assert_int_equal(view.banned, 10);
+	reading.reading.bans_counted = false;
+	take(0, 0, 0);
+	assert_string_equal(view.bans, "");
+	assert_int_equal(view.banned, 0);
+}
+
+/* A minute is one: what came before it is of no rate any more. */
+static void the_minute_is_the_last_one(void **unused)
+{
+	const struct top_line *dns = &view.line[view.group[1].first];
+
+	(void)unused;
+	take(6000, 0, 0);
+	for (int i = 0; i < 59; i++)
+		take(0, 0, 0);
+	assert_true(dns->minute_packets == 100 && dns[1].minute_packets == 100);
+	assert_int_equal(view.minute_ns, 60 * SECOND);
+	take(0, 0, 0);
+	assert_true(dns->minute_packets == 0);
+	assert_int_equal(dns->total, 7500);
+	assert_int_equal(view.minute_ns, 60 * SECOND);
+}
+
+/* Of all packets, what was let through unjudged, broken packets with it, and colours of each. */
+static void the_whole_has_its_parts(void **unused)
+{
+	const struct top_line *all = view.line;
+	const struct top_group *others;
+
+	(void)unused;
+	count(&reading.reading.none, PACER_TRUNCATED, 5);
+	take(10, 20, 0);
+	assert_string_equal(all[0].name, "(all)");
+	assert_string_equal(all[1].name, "admitted");
+	assert_string_equal(all[2].name, "denied");
+	assert_string_equal(all[3].name, "no limit");
+	assert_int_equal(view.group[0].n, 4);
+	assert_true(all[0].colour == TOP_PLAIN && all[1].colour == TOP_ADMIT);
+	assert_true(all[2].colour == TOP_DENY && all[3].colour == TOP_PASS);
+	assert_true(all[1].total == 1050 && all[2].total == 520);
+	assert_true(all[3].total == 11 && all[3].now_packets == 7); /* two a reading are no IP */
+	others = &view.group[view.n_groups - 1];
+	assert_string_equal(view.line[others->first].name, "(no limit)");
+	assert_string_equal(view.line[others->first + 1].name, "not_ip");
+	assert_true(view.line[others->first + 1].colour == TOP_PASS);
+	assert_string_equal(view.line[others->first + 2].name, "truncated");
+	assert_true(view.line[others->first + 2].colour == TOP_DENY);
 }
 
 static void a_screen_of_80(void **unused)
@@ -586,6 +638,31 @@ static void a_rule_that_has_just_come(void **unused)
 	assert_true(view.line[view.group[1].first].now_packets == 3);
 }
 
+/* As the policy counts its limits: of a ladder each rung has a table, and all are one limit. */
+static void a_table_is_of_its_limit(void **unused)
+{
+	static const char ladder[] = "rules:\n"
+				     "- name: dns\n"
+				     "  limits:\n"
+				     "  - {key: 'src/[32,28],[128,64]', packets: 9, window: 1s, "
+				     "wider: x2}\n"
+				     "  - {key: dst, gap: 1ms}\n";
+	struct policy_error error = {0};
+	struct reading *f = &reading.reading;
+
+	(void)unused;
+	policy_free(f->policy);
+	f->policy = policy_parse(ladder, strlen(ladder), &error);
+	assert_non_null(f->policy);
+	for (uint32_t i = 0; i < 3; i++)
+		f->table[i] = (struct reading_table){0, i, 1, 1000, 0, 100};
+	f->n_tables = 3;
+	take(0, 0, 0);
+	assert_string_equal(view.table[0].name, "dns.limits[0] src/32,128");
+	assert_string_equal(view.table[1].name, "dns.limits[0] src/28,64");
+	assert_string_equal(view.table[2].name, "dns.limits[1] dst/32,64");
+}
+
 /* Of sources that another tool banned no rule is asked: they stand by themselves, in red. */
 static void banned_sources_have_no_rule(void **unused)
 {
@@ -829,6 +906,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(rates_are_of_readings),
+	    TEST(the_minute_is_the_last_one),
+	    TEST(the_whole_has_its_parts),
 	    TEST(a_screen_of_80),
 	    TEST(a_screen_of_200),
 	    TEST(a_screen_of_20_by_5),
@@ -845,6 +924,7 @@ int main(void)
 	    TEST(a_key_of_each_kind),
 	    TEST(pages_are_turned),
 	    TEST(a_rule_that_has_just_come),
+	    TEST(a_table_is_of_its_limit),
 	    TEST(banned_sources_have_no_rule),
 	    TEST(more_readings_than_a_graph_has),
 	    TEST(shares_are_within_their_bounds),

@@ -59,11 +59,10 @@ static enum top_colour colour_of(enum pacer_verdict verdict)
 static void fill_line(struct top_line *line, const struct trend *t, size_t row, uint32_t reasons)
 {
 	struct trend_grown minute = trend_over(t, row, OUTPUT_MINUTE_NS);
-	size_t most = trend_kept(t);
 
 	line->minute_packets = trend_rate(&minute, picked(&minute.by, reasons).packets);
 	line->known = minute.span_ns;
-	for (line->steps = 0; line->steps < TOP_STEPS && line->steps + 1 < most; line->steps++) {
+	for (line->steps = 0; line->steps < TOP_STEPS; line->steps++) {
 		struct trend_grown g = trend_step(t, row, line->steps);
 		struct pacer_count grown = picked(&g.by, reasons);
 
@@ -72,7 +71,6 @@ static void fill_line(struct top_line *line, const struct trend *t, size_t row, 
 		line->packets[line->steps] = (float)trend_rate(&g, grown.packets);
 		line->bits[line->steps] = (float)trend_rate(&g, 8 * grown.bytes);
 	}
-	line->known &= line->steps > 0;
 	line->now_packets = line->known ? line->packets[0] : 0;
 	line->now_bits = line->known ? line->bits[0] : 0;
 }
