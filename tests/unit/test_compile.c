@@ -975,8 +975,14 @@ static void test_draining_rate(void **unused)
 	/* back: on the coarse clock; the exact one does not know which its times were of */
 	assert_int_equal(apply(rule_of("clock: exact", RATE)), 0);
 	assert_string_equal(limiters_text(0), "G+ G- G-");
+	/* its burst, which is a tick shorter there, still builds */
 	assert_int_equal(apply(rule_of("clock: coarse", RATE2)), 0);
-	assert_string_equal(limiters_text(0), "G= G- G-");
+	assert_string_equal(limiters_text(0), "G+ G- G- G-");
+	/* one that has built goes on as it is */
+	assert_int_equal(load(rule_of("clock: exact", RATE)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", RATE2)), 0);
+	assert_int_equal(apply(rule_of("clock: coarse", RATE)), 0);
+	assert_string_equal(limiters_text(0), "G= G-");
 	/* times of the coarse clock may lie before the truth */
 	assert_int_equal(load(rule_of("clock: coarse", RATE)), 0);
 	assert_int_equal(apply(rule_of("clock: exact", RATE)), 0);
@@ -1142,6 +1148,117 @@ static void test_a_burst_that_builds_grows(void **unused)
 		assert_int_equal(apply(rule_of("clock: exact", more)), 0);
 		assert_string_equal(limiters_text(0), built ? "G=" : "G+ G-");
 	}
+}
+
+/*
+ * One that is lowered while it builds begins anew, too. A key may have had as much as the larger
+ * one lets through, and owes the difference: to be raised later, it begins anew once more.
+ */
+static void test_a_burst_that_builds_is_lowered(void **unused)
+{
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+
+	(void)unused;
+	for (uint64_t built = 0; built < 2; built++) {
+		assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 9}")),
+				 0);
+		assert_int_equal(
+		    apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 30}")), 0);
+		time_draining();
+		host.now_ns = t[0].rate.begin_ns + 1500 * MS + built;
+		assert_int_equal(
+		    apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 20}")), 0);
+		assert_string_equal(limiters_text(0), built ? "G=" : "G+ G-");
+		time_draining();
+		host.now_ns += 100 * SECOND;
+		assert_int_equal(
+		    apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 25}")), 0);
+		assert_string_equal(limiters_text(0), built ? "G=" : "G+ G-");
+	}
+}
+
+/* What a key owes to a larger burst before: of a speed that does not make up for it. */
+static void test_a_burst_grows_that_was_larger(void **unused)
+{
+	static const struct {
+		const char *first, *then, *more;
+		bool owes;
+	} cases[] = {
+	    {"rate: 20/s, burst: 30, entries: 64", "rate: 20/s, burst: 20, entries: 128",
+	     "rate: 20/s, burst: 25, entries: 128", true},
+	    {"rate: 20/s, burst: 20, entries: 64", "rate: 20/s, burst: 20, entries: 128",
+	     "rate: 20/s, burst: 25, entries: 128", false},
+	    {"rate: 39/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", true},
+	    {"rate: 40/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", false},
+	    {"rate: 11/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", true},
+	    {"rate: 10/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", false},
+	    {"rate: 20kB/s, burst: 30kB", "rate: 20000/s, burst: 20", "rate: 20000/s, burst: 25",
+	     false},
+	};
+	char limit[128];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].first);
+		assert_int_equal(load(rule_of("clock: exact", limit)), 0);
+		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].then);
+		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_string_equal(limiters_text(0), "G+ G-");
+		time_draining();
+		host.now_ns += 100 * SECOND;
+		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].more);
+		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_string_equal(limiters_text(0), cases[i].owes ? "G+ G-" : "G=");
+		time_draining();
+		host.now_ns += 100 * SECOND; /* and what one owes the next one does */
+		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].then);
+		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_string_equal(limiters_text(0), "G=");
+		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].more);
+		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_string_equal(limiters_text(0), cases[i].owes ? "G+ G-" : "G=");
+	}
+}
+
+/* A rate that has begun has done so as long ago on another clock, as far as that can say. */
+static void test_a_begun_rate_on_another_clock(void **unused)
+{
+	struct pacer_limiter *t = now.bin.rule[0].limiter;
+	static const struct {
+		int64_t by_s, from_begin_ms; /* when the burst is raised */
+		bool in_place;
+	} cases[] = {
+	    {1000, 1499, false}, {1000, 1501, true},   {-900, 1499, false},
+	    {-900, 1501, true},	 {-2000, 1499, false}, {-2000, 100000, false},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		uint64_t begin_ns, built_ns;
+
+		host.now_ns = 1000 * SECOND;
+		assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 9}")),
+				 0);
+		assert_int_equal(
+		    apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 20}")), 0);
+		time_draining();
+		begin_ns = cases[i].by_s < -1000 ? 0 : t[0].rate.begin_ns + cases[i].by_s * SECOND;
+		built_ns = begin_ns + 1200 * MS;
+		compile_carry_rate(t, cases[i].by_s * (int64_t)SECOND, built_ns);
+		assert_true(t[0].rate.begin_ns == begin_ns);
+		host.now_ns = t[0].rate.begin_ns + cases[i].from_begin_ms * MS;
+		t[1].until_ns = 1; /* it is over */
+		assert_int_equal(
+		    apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 30}")), 0);
+		assert_string_equal(limiters_text(0), cases[i].in_place ? "G=" : "G+ G-");
+	}
+	/* its burst has not come back to everybody: it does from the clock's beginning on */
+	host.now_ns = 1000 * SECOND;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 9}")), 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 20}")), 0);
+	time_draining();
+	compile_carry_rate(t, -(int64_t)t[0].rate.begin_ns, SECOND);
+	assert_true(t[0].rate.begin_ns == 1);
 }
 
 /* A draining limit that was made for the exact clock is judged by it to its end. */
@@ -2640,8 +2757,9 @@ static void test_rates_count_on_another_clock(void **unused)
 				 0);
 		time_draining();
 		for (uint32_t k = 0; k < 2; k++)
-			compile_carry_since(&now.bin.rule[0].limiter[k],
-					    cases[i].by_s * (int64_t)SECOND);
+			compile_carry_rate(&now.bin.rule[0].limiter[k],
+					   cases[i].by_s * (int64_t)SECOND,
+					   cases[i].now_s * SECOND);
 		host.now_ns = cases[i].now_s * SECOND;
 		assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 90}")),
 				 0);
@@ -2669,9 +2787,9 @@ static void test_rates_count_up_to_the_last_tick(void **unused)
 
 	(void)unused;
 	put_a_rate_beside();
-	compile_carry_since(t, INT64_MAX);
+	compile_carry_rate(t, INT64_MAX - 1001 * (int64_t)SECOND, host.now_ns);
 	assert_memory_not_equal(t->unused, formerly, sizeof(formerly));
-	compile_carry_since(t, INT64_MAX);
+	compile_carry_rate(t, INT64_MAX, host.now_ns);
 	assert_memory_equal(t->unused, formerly, sizeof(formerly));
 }
 
@@ -2702,7 +2820,7 @@ static void test_rates_that_count_after_the_end_wait(void **unused)
 {
 	(void)unused;
 	put_a_rate_beside();
-	compile_carry_since(&now.bin.rule[0].limiter[1], 2000 * (int64_t)SECOND);
+	compile_carry_rate(&now.bin.rule[0].limiter[1], 2000 * (int64_t)SECOND, host.now_ns);
 	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 1/s, burst: 9}")), 0);
 	assert_string_equal(limiters_text(0), "G= G-");
 	assert_int_not_equal(now.bin.rule[0].limiter[0].rate.begin_ns, 0);
@@ -3134,6 +3252,9 @@ int main(void)
 	    TEST(test_what_ends_soon_is_held),
 	    TEST(test_a_burst_grows_beside_another_rate),
 	    TEST(test_a_burst_that_builds_grows),
+	    TEST(test_a_burst_that_builds_is_lowered),
+	    TEST(test_a_burst_grows_that_was_larger),
+	    TEST(test_a_begun_rate_on_another_clock),
 	    TEST(test_clock_of_the_draining),
 	    TEST(test_rates_apart_by_a_fraction),
 	    TEST(test_changes),

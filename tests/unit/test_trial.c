@@ -525,6 +525,68 @@ static void test_a_rate_that_is_back(void **unused)
 	assert_true(n <= 1000 + 4 * 100);
 }
 
+/* One that comes back after a trial with a larger burst is owed the difference. */
+static void test_a_burst_that_was_larger_on_trial(void **unused)
+{
+	(void)unused;
+	for (size_t larger = 0; larger < 2; larger++) {
+		begin(HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}"));
+		try_out(larger ? HEAD RULE("{key: src, rate: 10/s, burst: 51, entries: 128}")
+			       : HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 128}"),
+			no_sets);
+		assert_true(rule_before()->limiter[0].rate.begin_ns > host.now_ns + TRIAL_NS);
+		assert_int_equal(kind_rate.owes(&rule_before()->limiter[0]), larger);
+		teardown(NULL);
+	}
+}
+
+/* One that begins on trial, and grows as that ends: by then as large a burst has to be there. */
+static void test_a_burst_that_begins_on_trial_grows(void **unused)
+{
+	static const struct trial_of of = {no_sets, 0};
+
+	(void)unused;
+	for (uint64_t early = 0; early < 2; early++) {
+		begin(HEAD RULE("{key: src, rate: 1/s, burst: 20, entries: 64}"));
+		assert_int_equal(apply(HEAD RULE("{key: src, rate: 1/s, burst: 9, entries: 64}")),
+				 0);
+		now.bin.rule[0].limiter[0].rate.begin_ns =
+		    host.now_ns + TRIAL_NS - 20 * SECOND - 1 + early;
+		assert_int_equal(
+		    trial_begin(&pacer, &before.bin, &now.bin, &of, host.now_ns + TRIAL_NS, &error),
+		    early ? -1 : 0);
+		if (early)
+			assert_non_null(strstr(error.text, "builds its bursts"));
+		teardown(NULL);
+	}
+}
+
+/* A source that is never silent owes what it had of a larger burst, and gets it once. */
+static void test_a_burst_that_grows_back(void **unused)
+{
+	static const char *const changes[] = {
+	    HEAD RULE("{key: src, rate: 10/s, burst: 20, entries: 128}"), /* begins anew */
+	    HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 128}"),
+	    HEAD RULE("{key: src, rate: 10/s, burst: 20, entries: 128}"), /* while it builds */
+	    HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 128}"),
+	};
+	uint64_t now_ns, from_ns;
+	uint32_t n;
+
+	(void)unused;
+	begin(HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}"));
+	now_ns = from_ns = host.now_ns;
+	n = admitted(&now.bin, &now_ns, now_ns + 2 * SECOND);
+	for (size_t i = 0; i < ARRAY(changes); i++) {
+		host.now_ns = now_ns;
+		assert_int_equal(apply(changes[i]), 0);
+		time_draining();
+		n += admitted(&now.bin, &now_ns, now_ns + (i == 1 ? 6 : 20) * SECOND);
+	}
+	assert_true(n <= 50 + 10 * (now_ns - from_ns) / SECOND);
+	assert_true(n >= 10 * (now_ns - from_ns) / SECOND);
+}
+
 /* --- when they are over, and begin -------------------------------------------------------------
  */
 
@@ -632,6 +694,9 @@ int main(void)
 	    TEST(test_a_rate_that_came_later),
 	    TEST(test_a_rate_after_one_of_another_key),
 	    TEST(test_a_rate_that_is_back),
+	    TEST(test_a_burst_that_grows_back),
+	    TEST(test_a_burst_that_begins_on_trial_grows),
+	    TEST(test_a_burst_that_was_larger_on_trial),
 	    TEST(test_a_rate_that_comes_back_to_wait),
 	    TEST(test_a_rate_that_rests_begins_as_on_trial),
 	    TEST(test_what_is_put_off_on_trial),

@@ -190,6 +190,13 @@ static void tighten(struct pacer_limiter *was, const struct pacer_limiter *t)
 		__atomic_store_n(&was->gap_ns, t->gap_ns, __ATOMIC_RELEASE);
 }
 
+/* It begins at end_ns, since the trial's lets packets through that it has not counted. */
+static void wait_as(struct pacer_limiter *was, const struct pacer_limiter *t, uint64_t end_ns)
+{
+	kind_of_limiter(was)->beside(was, end_ns);
+	kind_of_limiter(was)->owe(was, t);
+}
+
 #define KEPT 1 /* ns, by which what was there before is told from what is the trial's */
 
 /* A limit of the new policy that was draining in the old one already has to last as long. */
@@ -205,7 +212,7 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			uint64_t end_ns = end_in_old(&new->rule[r], t, until_ns);
 
 			if (was && compile_rate_waits(t))
-				kind_of_limiter(was)->beside(was, until_ns + KEPT);
+				wait_as(was, t, until_ns + KEPT);
 			if (!was || !was->until_ns)
 				continue;
 			tighten(was, t);
@@ -227,7 +234,7 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		if (t.until_ns)
 			continue;
 		if (was && compile_rate_waits(&t))
-			kind_of_limiter(was)->beside(was, until_ns + KEPT);
+			wait_as(was, &t, until_ns + KEPT);
 		compile_begin_by(&t, until_ns);
 		compile_say_since(&t, host_now_ns());
 		shares_move(&t, of->other_fleet);
@@ -393,8 +400,9 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 			continue;
 		if (try && !kind_of_limiter(at)->has_waited(at, until_ns))
 			return -1;
-		if (!try)
-			kind_of_limiter(at)->beside(at, end_ns);
+		if (try)
+			continue;
+		wait_as(at, t, end_ns);
 	}
 	return 0;
 }

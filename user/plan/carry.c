@@ -252,19 +252,6 @@ static const struct pacer_throttle_profile *profile_of(const struct pacer_policy
 	return NULL;
 }
 
-/*
- * A rate that had to wait for another has begun long ago where its burst has come back to everybody
- * by now.
- */
-static void carry_begin(struct pacer_rate *rate, int64_t by_ns, uint64_t now_ns)
-{
-	if (rate->begin_ns &&
-	    moved(rate->begin_ns, by_ns) + (i128)rate->burst_ns + 1 <= (i128)now_ns)
-		rate->begin_ns = 0;
-	else
-		rate->begin_ns = carry_time(rate->begin_ns, by_ns);
-}
-
 static void carry_policy(struct pacer_policy *p, int64_t by_ns, uint64_t now_ns)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
@@ -274,10 +261,8 @@ static void carry_policy(struct pacer_policy *p, int64_t by_ns, uint64_t now_ns)
 			t->until_ns = carry_time(t->until_ns, by_ns);
 			if (pacer_limiter_kind_of(t) == PACER_LIMITER_THROTTLE)
 				throttle_lease_over(t);
-			if (pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
-				continue;
-			carry_begin(&t->rate, by_ns, now_ns);
-			compile_carry_since(t, by_ns);
+			if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
+				compile_carry_rate(t, by_ns, now_ns);
 		}
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
 		p->draining[i].until_ns = carry_until(p->draining[i].until_ns, by_ns);

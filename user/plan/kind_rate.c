@@ -6,6 +6,7 @@
 
 #include "config/text.h"
 #include "config/units.h"
+#include "plan/carry.h"
 #include "plan/compile.h"
 #include "plan/flood.h"
 #include "rule.h"
@@ -97,26 +98,37 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
  * from then on it has counted all that its rule let through. 0: from the load on.
  */
 #define SINCE_SHIFT    16
-#define SINCE_SET      ((1ull << 48) - 1) /* from a change on that is still to be in force */
+#define SINCE_SET      ((1ull << 47) - 1) /* from a change on that is still to be in force */
+#define SINCE_OWES     (1ull << 47)	  /* beside that: see owes */
 #define MARGIN	       0.99		  /* for the precision of a double */
 #define SINCE_FORMERLY 1ull		  /* before this clock began */
 
+static uint64_t word_of(const struct pacer_limiter *t)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, t->unused, sizeof(t->unused));
+	return word;
+}
+
+static void put_word(struct pacer_limiter *t, uint64_t word)
+{
+	memcpy(t->unused, &word, sizeof(t->unused));
+}
+
 static uint64_t since_of(const struct pacer_limiter *t)
 {
-	uint64_t since = 0;
-
-	memcpy(&since, t->unused, sizeof(t->unused));
-	return since;
+	return word_of(t) & ~SINCE_OWES;
 }
 
 static void put_since(struct pacer_limiter *t, uint64_t since)
 {
-	memcpy(t->unused, &since, sizeof(t->unused));
+	put_word(t, since | (word_of(t) & SINCE_OWES));
 }
 
 static void begins(struct pacer_limiter *t)
 {
-	put_since(t, SINCE_SET);
+	put_word(t, SINCE_SET);
 }
 
 bool compile_rates_begin(const struct pacer_rule *rule)
@@ -140,7 +152,7 @@ void compile_say_since(struct pacer_limiter *t, uint64_t now_ns)
 		compile_counts_from(t, now_ns);
 }
 
-void compile_carry_since(struct pacer_limiter *t, int64_t by_ns)
+static void carry_since(struct pacer_limiter *t, int64_t by_ns)
 {
 	uint64_t since = since_of(t);
 	__int128 to = ((__int128)since << SINCE_SHIFT) + by_ns;
@@ -184,8 +196,9 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 {
 	(void)host;
 	t->rate.begin_ns = old->rate.begin_ns;
-	/* One that drains may end before the change is in force: it has to count anew. */
-	put_since(t, old->until_ns ? SINCE_SET : since_of(old));
+	put_word(t, word_of(old));
+	if (old->until_ns) /* it may end before the change is in force, and has to count anew */
+		put_since(t, SINCE_SET);
 	return same_time(t, old);
 }
 
@@ -200,6 +213,11 @@ static u128 allowance(const struct pacer_limiter *t)
 	return (u128)t->rate.burst_ns << 32 | t->rate.burst_frac;
 }
 
+static uint64_t value(const struct pacer_limiter *t)
+{
+	return unit_of(t) ? (uint64_t)(allowance(t) / unit_of(t)) : 0;
+}
+
 /* It begins when the others, which may have let their bursts through, are over (rate.h). */
 static void beside(struct pacer_limiter *t, uint64_t end_ns)
 {
@@ -212,6 +230,45 @@ static bool has_waited(const struct pacer_limiter *t, uint64_t at_ns)
 {
 	return !t->rate.begin_ns ||
 	       (t->rate.begin_ns < at_ns && at_ns - t->rate.begin_ns >= t->rate.burst_ns + 1);
+}
+
+/*
+ * At its beginning a key has none of the burst. If it had used a larger one of this speed before,
+ * it owes the difference, which nothing takes off where it goes on at the full speed: all is well
+ * until the burst grows, and then it may have that difference once more. Speeds that are further
+ * apart make up for it, while a burst as large builds.
+ */
+static void owe(struct pacer_limiter *t, const struct pacer_limiter *before)
+{
+	u128 unit = unit_of(t), unit_before = unit_of(before);
+
+	if (t->rate.cost == before->rate.cost && unit < 2 * unit_before && unit_before < 2 * unit &&
+	    ((word_of(before) & SINCE_OWES) || value(before) > value(t)))
+		put_word(t, word_of(t) | SINCE_OWES);
+}
+
+static bool owes(const struct pacer_limiter *t)
+{
+	return word_of(t) & SINCE_OWES;
+}
+
+/*
+ * One that began before the clock does is as if it had always been there, where its burst has come
+ * back to everybody. For how long it has been is not known then.
+ */
+void compile_carry_rate(struct pacer_limiter *t, int64_t by_ns, uint64_t now_ns)
+{
+	__int128 begin_ns = (__int128)t->rate.begin_ns + by_ns;
+
+	carry_since(t, by_ns);
+	if (!t->rate.begin_ns)
+		return;
+	if (begin_ns < 1 && begin_ns + t->rate.burst_ns + 1 <= (__int128)now_ns) {
+		t->rate.begin_ns = 0;
+		put_word(t, word_of(t) | SINCE_OWES);
+	} else {
+		t->rate.begin_ns = carry_time(t->rate.begin_ns, by_ns);
+	}
 }
 
 static bool is_waiting(const struct pacer_limiter *t)
@@ -293,11 +350,6 @@ void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns)
 			__atomic_store_n(&rule->limiter[i].until_ns, end_ns[i], __ATOMIC_RELEASE);
 	for (size_t i = 0; i < rule->n_limiters; i++)
 		compile_say_since(&rule->limiter[i], now_ns);
-}
-
-static uint64_t value(const struct pacer_limiter *t)
-{
-	return unit_of(t) ? (uint64_t)(allowance(t) / unit_of(t)) : 0;
 }
 
 /* On an exact clock. */
@@ -426,6 +478,8 @@ const struct limit_kind kind_rate = {
     .is_younger = is_younger,
     .beside = beside,
     .has_waited = has_waited,
+    .owe = owe,
+    .owes = owes,
     .value = value,
     .tune = tune,
     .most = most,

@@ -133,6 +133,12 @@ struct limit_kind {
 	void (*beside)(struct pacer_limiter *t, uint64_t end_ns);
 	bool (*has_waited)(const struct pacer_limiter *t,
 			   uint64_t at_ns); /* is that over by then? */
+	/*
+	 * With beside: it begins where that one may have let more of its value through. May a key
+	 * have had so much that this one must begin anew to be looser?
+	 */
+	void (*owe)(struct pacer_limiter *t, const struct pacer_limiter *before);
+	bool (*owes)(const struct pacer_limiter *t);
 
 	/* --- the smallest value that denies nothing (least.h) ------------------------------- */
 

@@ -118,8 +118,9 @@ static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
 
 /*
  * Is a value of the draft looser than before, and one beside it the tighter of its key and time, or
- * of any time where that is new? Or is it a burst that would still build, if it had been as large
- * from its beginning on? Then more would be there at once. None of them drains yet.
+ * of any time where that is new? Or is it a burst that changes, and the larger of both still
+ * builds, or would if it had been as large from its beginning on? What keys have taken meanwhile
+ * would not count. None of them drains yet.
  */
 static bool outdone(const struct change *change, const struct draft_rule *d,
 		    const struct pacer_limiter *t, const struct draft *of,
@@ -127,8 +128,10 @@ static bool outdone(const struct change *change, const struct draft_rule *d,
 {
 	const struct limit_kind *kind = kind_of_limiter(t);
 	bool more = kind->allowance(t) > kind->allowance(old);
+	bool less = kind->allowance(t) < kind->allowance(old);
 
-	if (more && kind->has_waited && !kind->has_waited(t, change->now_ns))
+	if (kind->beside && (more || less) &&
+	    (!kind->has_waited(more ? t : old, change->now_ns) || (more && kind->owes(t))))
 		return true;
 	for (size_t k = 0; k < d->n; k++) {
 		const struct pacer_limiter *other = &d->at[k].limiter;
@@ -285,8 +288,10 @@ static void wait_for_others(const struct change *change, struct draft_rule *d)
 		uint64_t end_ns = 0;
 
 		for (size_t k = 0; k < d->n; k++)
-			if (waits(change, &d->at[i], &d->at[k]))
+			if (waits(change, &d->at[i], &d->at[k])) {
 				end_ns = pacer_later(end_ns, d->at[k].limiter.until_ns);
+				kind_of_limiter(t)->owe(t, &d->at[k].limiter);
+			}
 		for (size_t k = 0; end_ns && k < d->n; k++)
 			if (waits(change, &d->at[i], &d->at[k]) &&
 			    (end_ns != COMPILE_UNTIL_SET ||
