@@ -390,21 +390,21 @@ static double most_of(const struct variant *v, const struct asked *q)
 	return most;
 }
 
-/* For so long a policy's rates remember what they let through. */
+/* For so long all of a policy's rates remember what they let through. */
 static uint64_t memory_of(const struct variant *v)
 {
-	uint64_t burst_ns = 0;
+	uint64_t burst_ns = QUIET_NS;
 
 	for (uint32_t i = 0; i < v->n; i++)
-		if (v->limit[i].kind == LIMIT_RATE)
-			burst_ns =
-			    pacer_later(burst_ns, v->limit[i].value * SECOND / v->limit[i].speed);
+		if (v->limit[i].kind == LIMIT_RATE &&
+		    burst_ns > v->limit[i].value * SECOND / v->limit[i].speed)
+			burst_ns = v->limit[i].value * SECOND / v->limit[i].speed;
 	return PACER_IDLE_SLACK_NS + burst_ns;
 }
 
 /*
  * ... and the loosest of those that were in force since then. A rate is forgotten where its rule
- * has denied for longer than a quarter of a second and the longest of the bursts before: as
+ * has denied for longer than a quarter of a second and the shortest of the bursts before: as
  * docs/limits.md says, what it admitted by then may be in such a window, too.
  */
 static double most_since(uint64_t from_ns, const struct asked *q)
