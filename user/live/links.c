@@ -4,6 +4,7 @@
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,8 @@ bool link_of_altname(const char *altname, char own[IF_NAMESIZE])
 		return false;
 	memcpy(ask.altname, altname, len);
 	ask.named.rta_len = (unsigned short)RTA_LENGTH(len + 1);
+	/* Behind the name nothing: the kernel's log would have a line of it. */
+	ask.header.nlmsg_len = (uint32_t)(offsetof(typeof(ask), named) + RTA_SPACE(len + 1));
 	links = links_asked(&ask.header);
 	is = links.n > 0;
 	if (is)
