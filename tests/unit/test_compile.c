@@ -2787,7 +2787,7 @@ static void test_rates_count_up_to_the_last_tick(void **unused)
 
 	(void)unused;
 	put_a_rate_beside();
-	compile_carry_rate(t, INT64_MAX - 1001 * (int64_t)SECOND, host.now_ns);
+	compile_carry_rate(t, INT64_MAX / 2 - 1001 * (int64_t)SECOND, host.now_ns);
 	assert_memory_not_equal(t->unused, formerly, sizeof(formerly));
 	compile_carry_rate(t, INT64_MAX, host.now_ns);
 	assert_memory_equal(t->unused, formerly, sizeof(formerly));

@@ -525,7 +525,7 @@ static void test_a_rate_that_is_back(void **unused)
 	assert_true(n <= 1000 + 4 * 100);
 }
 
-/* One that comes back after a trial with a larger burst is owed the difference. */
+/* One that comes back after a trial with a larger burst: a key may owe the difference. */
 static void test_a_burst_that_was_larger_on_trial(void **unused)
 {
 	(void)unused;
@@ -585,6 +585,49 @@ static void test_a_burst_that_grows_back(void **unused)
 	}
 	assert_true(n <= 50 + 10 * (now_ns - from_ns) / SECOND);
 	assert_true(n >= 10 * (now_ns - from_ns) / SECOND);
+}
+
+/* Lowered in its entries, and moved to others before its keys have paid: they owe it there. */
+static void test_a_burst_that_was_lowered_before(void **unused)
+{
+	static const char *const changes[] = {
+	    HEAD RULE("{key: src, rate: 10/s, burst: 10, entries: 64}"),
+	    HEAD RULE("{key: src, rate: 10/s, burst: 10, entries: 128}"),
+	    HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 128}"),
+	};
+	uint64_t now_ns, from_ns;
+	uint32_t n;
+
+	(void)unused;
+	begin(HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}"));
+	now_ns = from_ns = host.now_ns;
+	n = admitted(&now.bin, &now_ns, now_ns + 2 * SECOND);
+	for (size_t i = 0; i < ARRAY(changes); i++) {
+		host.now_ns = now_ns;
+		assert_int_equal(apply(changes[i]), 0);
+		time_draining();
+		n += admitted(&now.bin, &now_ns, now_ns + (i ? 20 * SECOND : 10 * MS));
+	}
+	assert_true(n <= 50 + 10 * (now_ns - from_ns) / SECOND);
+}
+
+/* So it is with one that a trial has lowered behind it. */
+static void test_a_burst_that_a_trial_lowers(void **unused)
+{
+	struct pacer_limiter first, less, next;
+
+	(void)unused;
+	begin(HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}"));
+	first = now.bin.rule[0].limiter[0];
+	assert_int_equal(apply(HEAD RULE("{key: src, rate: 10/s, burst: 10, entries: 128}")), 0);
+	less = next = now.bin.rule[0].limiter[0];
+	kind_rate.take_value(&less, &next);
+	kind_rate.begins(&next);
+	kind_rate.owe(&next, &less);
+	assert_false(kind_rate.owes(&next));
+	kind_rate.take_value(&first, &less);
+	kind_rate.owe(&next, &first);
+	assert_true(kind_rate.owes(&next));
 }
 
 /* --- when they are over, and begin -------------------------------------------------------------
@@ -695,6 +738,8 @@ int main(void)
 	    TEST(test_a_rate_after_one_of_another_key),
 	    TEST(test_a_rate_that_is_back),
 	    TEST(test_a_burst_that_grows_back),
+	    TEST(test_a_burst_that_was_lowered_before),
+	    TEST(test_a_burst_that_a_trial_lowers),
 	    TEST(test_a_burst_that_begins_on_trial_grows),
 	    TEST(test_a_burst_that_was_larger_on_trial),
 	    TEST(test_a_rate_that_comes_back_to_wait),

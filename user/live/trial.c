@@ -400,9 +400,8 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 			continue;
 		if (try && !kind_of_limiter(at)->has_waited(at, until_ns))
 			return -1;
-		if (try)
-			continue;
-		wait_as(at, t, end_ns);
+		if (!try)
+			wait_as(at, t, end_ns);
 	}
 	return 0;
 }

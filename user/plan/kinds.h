@@ -134,8 +134,8 @@ struct limit_kind {
 	bool (*has_waited)(const struct pacer_limiter *t,
 			   uint64_t at_ns); /* is that over by then? */
 	/*
-	 * With beside: it begins where that one may have let more of its value through. May a key
-	 * have had so much that this one must begin anew to be looser?
+	 * With beside: t begins after `before`, and notes whether a key may have had more by that
+	 * than t lets through at once. One that has noted so begins anew before it gets looser.
 	 */
 	void (*owe)(struct pacer_limiter *t, const struct pacer_limiter *before);
 	bool (*owes)(const struct pacer_limiter *t);

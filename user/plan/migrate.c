@@ -120,7 +120,7 @@ static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
  * Is a value of the draft looser than before, and one beside it the tighter of its key and time, or
  * of any time where that is new? Or is it a burst that changes, and the larger of both still
  * builds, or would if it had been as large from its beginning on? What keys have taken meanwhile
- * would not count. None of them drains yet.
+ * would not count. Or one that grows, while keys owe to a larger one? None of them drains yet.
  */
 static bool outdone(const struct change *change, const struct draft_rule *d,
 		    const struct pacer_limiter *t, const struct draft *of,
