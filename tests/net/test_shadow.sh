@@ -240,6 +240,9 @@ promoted()
 	apply ten # by the usual way from here on
 	arrive "7" n=9
 	begin three
+	pacer shadow s0 --promote >"$work/out" # nothing has come: there is nothing to be said
+	equal "$(grep -c 'have not counted' "$work/out")" 0 "said"
+	begin three
 	pacer shadow s0 --stop >/dev/null
 }
 
@@ -247,7 +250,7 @@ promoted()
 # ten. `apply` counts the ten.
 what_it_has_counted()
 {
-	local end
+	local how left said
 
 	limit ten 10 600s
 	policy three-of-24 <<-END
@@ -258,15 +261,16 @@ what_it_has_counted()
 	      - {key: src/32,128, packets: 10, window: 600s}
 	      - {key: "src/24,64", packets: 3, window: 600s}
 	END
-	for end in "--promote 7" "--stop 0"; do
+	while read -r how left said; do
 		load ten --replace
 		begin three-of-24
 		arrive "10" n=20
-		pacer shadow s0 "${end% *}" >/dev/null
-		[ "$end" != "--stop 0" ] || apply three-of-24
+		pacer shadow s0 "$how" >"$work/out"
+		equal "$(grep -c 'its limits have not counted it' "$work/out")" "$said" "said of what was let through"
+		[ "$how" != --stop ] || apply three-of-24
 		pacer set s0 'udp.limits[1].packets=100' >/dev/null
-		arrive "${end#* }" n=20
-	done
+		arrive "$left" n=20
+	done <<<$'--promote 7 1\n--stop 0 0'
 }
 
 # What is done by hand to a set is done to the shadow's, from before it began and while it runs.

@@ -118,6 +118,7 @@ static int begin(struct attached *a, const struct options *o)
 static int ended(const struct attached *a, const struct options *o, const struct attached *shadow,
 		 const char *said)
 {
+	enum shadow_part part = o->promote ? SHADOW_PROMOTED : SHADOW_COUNTS;
 	struct policy_error unused;
 
 	emit_begin(o->json);
@@ -125,7 +126,7 @@ static int ended(const struct attached *a, const struct options *o, const struct
 	emit_string("interface", a->ifname, "%s: %s\n", printable(a->ifname).text, said);
 	emit_flag("shadow", false, NULL);
 	emit_flag("promoted", o->promote, NULL);
-	if (!shadow || shadow_show(shadow, "last", SHADOW_COUNTS, &unused))
+	if (!shadow || shadow_show(shadow, "last", part, &unused))
 		emit_null("last", "  what it had counted cannot be read\n");
 	emit_close();
 	return emit_end();

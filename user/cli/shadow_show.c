@@ -48,6 +48,13 @@ static void emit_totals(const struct attached *shadow, const struct shadow_readi
 		  thousands(all).text, (double)(r->now_ns - r->since_ns) / SECOND_NS,
 		  r->monitor ? ", in monitor mode" : "", thousands(deny).text, percent(deny, all),
 		  thousands(admit).text, percent(admit, all));
+	if (part == SHADOW_PROMOTED && deny)
+		emit_text(
+		    "  what it would have denied was let through, and its limits have not "
+		    "counted it: a window\n"
+		    "  across this change can have more than a limit; to hold each limit, end "
+		    "the next shadow\n"
+		    "  with --stop, and `apply` its policy\n");
 	emit_uint("program_id", shadow->prog_id, NULL);
 	emit_uint("for_ns", r->now_ns - r->since_ns, NULL);
 	emit_flag("monitor", r->monitor, NULL);

@@ -5,10 +5,10 @@
 
 #include "live/attached.h"
 
-/* A line; what was counted, by rule and reason; and the keys with it. JSON has the keys unless only
- * counts are asked for.
+/* A line; what was counted, by rule and reason; that of one that was promoted, with what its limits
+ * have not counted; and the keys with it. JSON has the keys unless only counts are asked for.
  */
-enum shadow_part { SHADOW_LINE, SHADOW_COUNTS, SHADOW_WHOLE };
+enum shadow_part { SHADOW_LINE, SHADOW_COUNTS, SHADOW_PROMOTED, SHADOW_WHOLE };
 
 /* Emits an object of that name. 0, or -1 with *error filled and nothing emitted. */
 int shadow_show(const struct attached *shadow, const char *name, enum shadow_part part,
