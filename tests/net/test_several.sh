@@ -589,6 +589,38 @@ too_many()
 	eight del
 }
 
+# Ended when the first of them is attached, it leaves both as they were. A signal that it ignores ends nothing.
+ended_in_between()
+{
+	local signal before code
+
+	limit ten 10
+	for signal in INT TERM HUP; do
+		both_off
+		background "$SERVER" env --default-signal="$signal" "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared >"$work/out" 2>&1
+		until_true 20 eval '[ "$(what_is_on s0)" != "{}" ]'
+		equal "$(what_is_on s1)" "{}" "what is on s1 while its program is verified" || return
+		kill -"$signal" "$pid"
+		code=0
+		wait "$pid" || code=$?
+		equal "$code" $((128 + $(kill -l "$signal"))) "$signal: the exit code" || return
+		equal "$(what_is_on s0)$(what_is_on s1)" "{}{}" "$signal: what is on both" || return
+	done
+	both ten
+	before=$(status .program_id)
+	background "$SERVER" "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --replace >"$work/out" 2>&1
+	until_true 20 eval '[ "$(status .program_id)" != "$before" ]'
+	kill -TERM "$pid"
+	wait "$pid" || true
+	equal "$(status .program_id)" "$before" "the program of s0, of a load that was to replace it" || return
+	both_off
+	background "$SERVER" env --ignore-signal=HUP "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared >"$work/out" 2>&1
+	until_true 20 eval '[ "$(what_is_on s0)" != "{}" ]'
+	kill -HUP "$pid"
+	wait "$pid" || fail "a signal that is ignored has ended it: $(cat "$work/out")" || return
+	equal "$(status .shared_with)" '["s1"]' "with whom s0 shares"
+}
+
 net_up
 second_pair
 check several-state-each state_each
@@ -599,6 +631,7 @@ check several-others-unknown others_unknown
 check several-from-stdin from_stdin
 check several-one-leaves one_leaves
 check several-all-or-none all_or_none
+check several-ended-in-between ended_in_between
 check several-none-where-one-lacks none_where_one_lacks
 check several-looked-at looked_at
 check several-set-of-both set_of_both

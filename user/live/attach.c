@@ -5,11 +5,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xdp/libxdp.h>
 
+#include "config/durable.h"
 #include "config/text.h"
 #include "live/attached.h"
 #include "live/complaint.h"
@@ -428,6 +430,32 @@ static bool take_all_back(struct loading *all, size_t n)
 	return back;
 }
 
+/* Does a signal that waits end this process? One that it ignores waits as well. */
+static bool is_ended(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t waiting;
+	bool ended = false;
+
+	if (sigpending(&waiting))
+		return false;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct sigaction is;
+
+		ended |= sigismember(&waiting, ends[i]) && !sigaction(ends[i], NULL, &is) &&
+			 is.sa_handler != SIG_IGN;
+	}
+	return ended;
+}
+
+/* The verifier looks at the program of each for a second or more, in which the operator may think
+ * better of it. */
+static int go_on(const struct loading *l)
+{
+	return is_ended() ? policy_fail(l->error, 0, "%s: a signal has ended the load", l->ifname)
+			  : 0;
+}
+
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
 		    struct attached *a)
 {
@@ -436,8 +464,11 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 
 	for (size_t i = 0; i < n && !result; i++)
 		result = look(&all[i]);
-	for (size_t i = 0; i < n && !result; i++)
+	for (size_t i = 0; i < n && !result; i++) {
 		result = load(&all[i], begin, shared && i ? &all[0] : NULL);
+		if (!result && n > 1)
+			result = go_on(&all[i]);
+	}
 	for (; settled < n && !result; settled += !result)
 		result = settle(&all[settled], &a[settled]);
 	if (!result && begin->tools)
@@ -463,11 +494,15 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		  struct attach_replaced *replaced, struct policy_error *error)
 {
 	struct loading *all = calloc(n, sizeof(*all));
+	sigset_t before;
 	int result;
 
 	if (!all)
 		return policy_fail(error, 0, "%s: no memory", ifnames[0]);
 	complaint_begin();
+	sigemptyset(&before);
+	if (n > 1) /* who is ended in between leaves all of them as they were */
+		durable_block_stops(&before);
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct loading){.ifname = ifnames[i], .options = options, .error = error};
 	result = load_all(all, n, begin, shared, a);
@@ -486,6 +521,8 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 			site_close(&all[i].before);
 	}
 	free(all);
+	if (n > 1)
+		sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;
 }
 
