@@ -8,6 +8,7 @@
 
 static const struct attached *stays_shadow; /* NULL: none */
 static bool stays_unread;		    /* it cannot be read */
+static bool stays_replaced;		    /* by another pacer, while a lock was waited for */
 
 int attached_shadow(const struct attached *attached, struct attached *shadow,
 		    struct policy_error *why)
@@ -29,8 +30,7 @@ void attached_release(struct attached *attached)
 int attached_still(struct attached *attached, struct policy_error *why)
 {
 	(void)attached;
-	(void)why;
-	return 0;
+	return stays_replaced ? policy_fail(why, 0, "eth0: its pacer was replaced meanwhile") : 0;
 }
 
 bool attached_gone(const struct attached *attached)

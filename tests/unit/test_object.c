@@ -27,20 +27,28 @@
 
 static struct {
 	unsigned int n, at; /* calls so far; the one that fails, from 1; 0: none */
+	const char *map;    /* that cannot be made; NULL: all can */
 	int err;
 } fault;
 
-static int falls(void)
+static int falls_at(bool here)
 {
-	if (++fault.n != fault.at)
+	if (++fault.n != fault.at && !here)
 		return 0;
 	errno = fault.err;
 	return -fault.err;
 }
 
+static int falls(void)
+{
+	return falls_at(false);
+}
+
 static int file(const char *name)
 {
-	return falls() ? -1 : memfd_create(name, MFD_CLOEXEC);
+	bool here = fault.map && !strcmp(name, fault.map);
+
+	return falls_at(here) ? -1 : memfd_create(name, MFD_CLOEXEC);
 }
 
 /* --- what is called ----------------------------------------------------------------------------
@@ -66,30 +74,41 @@ ssize_t getrandom(void *buf, size_t n, unsigned int flags)
 int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u32 value_size,
 		   __u32 max_entries, const struct bpf_map_create_opts *opts)
 {
-	(void)type;
 	(void)key_size;
 	(void)value_size;
-	(void)max_entries;
-	(void)opts;
+	if (type == BPF_MAP_TYPE_CPUMAP) /* that of unknown CPUs is not used */
+		assert_true(max_entries == CPUS || max_entries == (__u32)-1);
+	if (type == BPF_MAP_TYPE_LPM_TRIE)
+		assert_true(max_entries == PACER_ALLOW_ENTRIES &&
+			    opts->map_flags == BPF_F_NO_PREALLOC);
 	return file(name);
 }
 
+/* A prefix of the allow-list, which is the policy's own, for good. */
 int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 {
+	const struct pacer_allow_value *allow = value;
+
 	(void)key;
-	(void)value;
 	(void)flags;
 	assert_true(fd >= 0);
+	assert_true(allow->of_policy == 1 && !allow->until_ns);
 	return falls();
 }
 
 static unsigned int reused;
+/* What the object has instead of its own map of that name. */
+static struct {
+	const char *name; /* NULL: none is asked for */
+	int fd;		  /* -1: its own */
+} given;
 
 int bpf_map__reuse_fd(struct bpf_map *map, int fd)
 {
-	(void)fd;
 	assert_non_null(map);
 	reused++;
+	if (given.name && !strcmp(bpf_map__name(map), given.name))
+		given.fd = fd;
 	return falls();
 }
 
@@ -131,10 +150,12 @@ int set_maps_make(uint32_t places)
 	return file("sets");
 }
 
+static struct object_begin begin;
+
 int set_maps_put(int fd, uint32_t place, const struct set_list *list)
 {
-	(void)list;
 	assert_true(fd >= 0 && place < 2);
+	assert_ptr_equal(list, &begin.sets->text[place].list);
 	return falls();
 }
 
@@ -213,7 +234,6 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
  */
 
 static struct set_texts texts;
-static struct object_begin begin;
 
 static int open_files(void)
 {
@@ -354,8 +374,15 @@ static void test_begins(void **unused)
 	control = data_of(o, ".data.control");
 	copy = data_of(o, ".data.policy");
 	assert_true(control->in_force == 1050 << 1 && control->tools && control->secret[1][0]);
+	assert_int_equal(control->secret_ready, PACER_SECRET_OF_TOOLS);
 	assert_string_equal(copy[0].text, example);
 	assert_string_equal(copy[1].text, "rules: []\n");
+	for (int i = 0; i < 2; i++) { /* armed: with the short ways of its packets */
+		const struct pacer_rule *rule = &copy[i].policy.rule[0];
+
+		assert_true(rule->counter && rule->brief.counter == rule->counter);
+		assert_true(copy[i].policy.flags & PACER_TOOLS);
+	}
 	assert_true(control->allowed[0].v4 == 1 && control->allowed[0].v6 == 1);
 	assert_true(object_program_fd(o) < 0 && object_map_fd(o, "no such map") < 0);
 	object_close(o);
@@ -399,6 +426,103 @@ static void test_too_much(void **unused)
 	assert_non_null(strstr(error.text, "eth0: the policy's text is longer than"));
 }
 
+/* Which map cannot be made, why, and what is said of that. */
+static void test_which_is_said(void **unused)
+{
+	static const struct {
+		const char *map;
+		int err;
+		const char *text;
+	} rows[] = {
+	    {"pacer_allow4", EPERM, "no privilege to make a BPF map: run as root"},
+	    {"pacer_allow6", EPERM, "no privilege to make a BPF map: run as root"},
+	    {"pacer_allow6", ENOMEM, "the allow-list cannot be made: Cannot allocate memory"},
+	    {"pacer_samples", EPERM,
+	     "the maps of samples cannot be made: Operation not permitted: run as root"},
+	    {"pacer_heads", ENOMEM, "the maps of samples cannot be made: Cannot allocate memory"},
+	    {"pacer_cpus", EPERM,
+	     "the maps of targets cannot be made: Operation not permitted: run as root"},
+	    {"pacer_devices", ENOMEM, "the maps of targets cannot be made: Cannot allocate memory"},
+	    {"sets", EPERM, "the sets cannot be made: Operation not permitted: run as root"},
+	    {"sets", ENOMEM,
+	     "the sets cannot be made: Cannot allocate memory: `xdp-pacer check` says what they "
+	     "take: divide them"},
+	    {"sets", E2BIG, "the sets cannot be made: Argument list too long"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		char text[200];
+
+		begin_with(example);
+		fault.map = rows[i].map;
+		fault.err = rows[i].err;
+		assert_null(open_alone());
+		snprintf(text, sizeof(text), "eth0: %s", rows[i].text);
+		assert_string_equal(error.text, text);
+	}
+}
+
+/* Which file the object has for a map. */
+static int given_to(struct object *(*open)(void), const char *name)
+{
+	struct object *o;
+
+	begin_with(example);
+	begin.tools4_fd = 1004;
+	begin.tools6_fd = 1006;
+	given.name = name;
+	given.fd = -1;
+	o = open();
+	assert_non_null(o);
+	given.name = NULL;
+	object_close(o);
+	return given.fd;
+}
+
+static void test_maps_of_others(void **unused)
+{
+	int samples = given_to(open_alone, "pacer_samples"),
+	    heads = given_to(open_alone, "pacer_heads");
+
+	(void)unused;
+	assert_true(samples >= 0 && heads >= 0 && samples != heads);
+	assert_int_equal(given_to(open_alone, "pacer_banned4"), -1);
+	assert_int_equal(given_to(open_shadow, "pacer_banned4"), 1004);
+	assert_int_equal(given_to(open_shadow, "pacer_banned6"), 1006);
+}
+
+/* Of frames or of bare IP packets; and only a shadow is behind another. */
+static void test_kinds(void **unused)
+{
+	const struct pacer_built *built;
+	const struct pacer_control *control;
+	const struct pacer_shadow *shadow;
+	struct object *o;
+
+	(void)unused;
+	begin_with(example);
+	running = open_alone();
+	built = data_of(running, ".rodata.built");
+	control = data_of(running, ".data.control");
+	assert_false(built->raw_ip || control->raw_ip || built->beside);
+	o = open_first();
+	assert_non_null(o);
+	built = data_of(o, ".rodata.built");
+	assert_false(built->beside);
+	object_close(o);
+	object_close((struct object *)running);
+	begin_with(example);
+	o = open_shadow();
+	assert_non_null(o);
+	built = data_of(o, ".rodata.built");
+	control = data_of(o, ".data.control");
+	shadow = data_of(o, ".data.shadow");
+	assert_true(built->raw_ip && control->raw_ip && built->beside);
+	assert_true(shadow->since_ns == host_now_ns() && shadow->of.reasons);
+	object_close(o);
+}
+
 /* One that a dispatcher calls is said to be neither with frames nor for XDP's own attaching. */
 static void test_shadow_under_a_dispatcher(void **unused)
 {
@@ -413,9 +537,12 @@ static void test_shadow_under_a_dispatcher(void **unused)
 		o = open_shadow();
 		assert_non_null(o);
 		while ((p = bpf_object__next_program(object_of(o), (struct bpf_program *)p)))
-			if (bpf_program__autoload(p))
+			if (bpf_program__autoload(p)) {
 				assert_int_equal(bpf_program__expected_attach_type(p),
 						 dispatcher ? 0 : BPF_XDP);
+				assert_int_equal(bpf_program__flags(p),
+						 dispatcher ? 0 : BPF_F_XDP_HAS_FRAGS);
+			}
 		object_close(o);
 	}
 }
@@ -460,7 +587,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_each_call_fails), CASE(test_no_memory), CASE(test_begins),
-	    CASE(test_the_least),	CASE(test_too_much),  CASE(test_shadow_under_a_dispatcher),
+	    CASE(test_the_least),	CASE(test_too_much),  CASE(test_which_is_said),
+	    CASE(test_maps_of_others),	CASE(test_kinds),     CASE(test_shadow_under_a_dispatcher),
 	    CASE(test_over_another),
 	};
 

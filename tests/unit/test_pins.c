@@ -53,7 +53,7 @@ static int fallen(void)
 
 /* --- the machine ------------------------------------------------------------------------------ */
 
-#define PROGRAMS 8
+#define PROGRAMS 9
 #define SHADOWED 3 /* the ids of programs: a pacer with a shadow, which nobody has attached */
 
 enum kind { MAP4 = 1, MAP6, PROGRAM, OTHER, ODD };
@@ -72,6 +72,10 @@ static bool elsewhere, blind; /* in another namespace; no right to look into pro
 static bool contained;	      /* in another namespace of processes */
 static bool enclosed;	      /* in another namespace of users */
 static bool no_bpffs;
+static bool read_only;		 /* the BPF file system: what is not there cannot be made */
+static unsigned int gone;	 /* interfaces that go while they are asked, one each time */
+static bool busy;		 /* files, of which none can be removed */
+static unsigned int looked_into; /* namespaces, but for this one */
 static const char *others; /* what has this in its path is another's to look at; NULL: nothing */
 static char within[16];	   /* which */
 static struct pacer_control control;
@@ -133,7 +137,9 @@ int bpf_obj_pin(int fd, const char *path)
 {
 	struct thing t = thing_of(fd);
 
-	if (falls())
+	if (read_only)
+		errno = ENOENT;
+	if (read_only || falls())
 		return -1;
 	make_thing(path + strlen(root), t.kind, t.id);
 	return 0;
@@ -218,6 +224,10 @@ int bpf_xdp_query(int ifindex, int flags, struct bpf_xdp_query_opts *opts)
 	opts->hw_prog_id = carried_by == CARD ? id : 0;
 	(void)ifindex;
 	(void)flags;
+	if (gone) {
+		gone--;
+		return -ENODEV;
+	}
 	return falls() ? -EIO : 0;
 }
 
@@ -343,6 +353,7 @@ int __wrap_setns(int fd, int kind)
 		return -1;
 	memcpy(within, text, sizeof(within));
 	elsewhere = strcmp(text, "home") != 0;
+	looked_into += elsewhere;
 	return 0;
 }
 
@@ -377,7 +388,9 @@ int __wrap_mkdir(const char *path, mode_t mode)
 
 int __wrap_mkdirat(int at, const char *path, mode_t mode)
 {
-	return falls() ? -1 : __real_mkdirat(at, path, mode);
+	if (read_only)
+		errno = EROFS;
+	return read_only || falls() ? -1 : __real_mkdirat(at, path, mode);
 }
 
 int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsigned int flags)
@@ -387,6 +400,10 @@ int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsign
 
 int __wrap_unlinkat(int at, const char *path, int flags)
 {
+	if (busy && !(flags & AT_REMOVEDIR)) {
+		errno = EBUSY;
+		return -1;
+	}
 	return falls() ? -1 : __real_unlinkat(at, path, flags);
 }
 
@@ -932,6 +949,10 @@ static void test_shadow_is_pinned(void **unused)
 	assert_int_equal(put_shadow(3, 1, false, EROFS), 0); /* it was there */
 	pins_drop_shadow(1, 3, &left);
 	assert_false(there("/xdp-pacer/shadow-of-1-by-3") || left.cause);
+	read_only = true; /* and the folder is not there */
+	assert_int_equal(put_shadow(3, 0, false, 0), -1);
+	assert_non_null(strstr(error.text, "Read-only file system: `mount -o remount,rw"));
+	read_only = false;
 	pins_note_left(NULL, "f", "n", EIO);
 	pins_note_left(&left, "f", "n", 0);
 	pins_note_left(&left, "f", "n", ENOENT); /* it is not there, and so not left */
@@ -940,6 +961,21 @@ static void test_shadow_is_pinned(void **unused)
 	pins_note_left(&left, "other", "n", EPERM);
 	assert_int_equal(left.cause, EIO);
 	assert_string_equal(left.path, "f/n");
+}
+
+/* Others may look into the folder, whatever mask the process has. */
+static void test_folder_is_for_all_to_see(void **unused)
+{
+	mode_t mask = umask(077);
+	struct stat st;
+	char at[256];
+
+	(void)unused;
+	assert_int_equal(put_shadow(3, 0, false, 0), 0);
+	umask(mask);
+	snprintf(at, sizeof(at), "%s/xdp-pacer", root);
+	assert_int_equal(__real_stat(at, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0755);
 }
 
 static void test_advice(void **unused)
@@ -1004,7 +1040,10 @@ static const struct pin {
     {"/xdp-pacer/shadow-of-2-by-6", OTHER, 6, {clean_all}, false},
     {"/xdp-pacer/shadow-of-1-by-7", OTHER, 7, {0}, true}, /* a process has it open */
     {"/xdp-pacer/shadow-of-1-by-2", OTHER, 2, {0}, true}, /* a dispatcher at work calls it */
+    {"/xdp-pacer/shadow-of-1-by-8", OTHER, 8, {0}, true}, /* ... as the last of ten */
+    {"/xdp-pacer/shadow-of-1-by-3-of-another", OTHER, 3, {0}, true},
     {"/xdp/dispatch-1-4/prog0-prog", PROGRAM, 2, {0}, true},
+    {"/xdp/dispatch-1-4/prog9-prog", PROGRAM, 8, {0}, true},
     {"/xdp/dispatch-1-3/prog0-prog", PROGRAM, 3, {clean_all, sweep_all}, false},
     {"/xdp/dispatch-2-5/prog0-prog", PROGRAM, 1, {0}, true},
     {"/xdp/dispatch-1-3-of-another", PROGRAM, 3, {0}, true},
@@ -1055,6 +1094,96 @@ static void test_what_is_unused_goes(void **unused)
 				fail_msg("%zu: %s: %s", r, pins[i].at, goes ? "stays" : "is gone");
 		}
 	}
+}
+
+static void count_one(const char *name, int cause, void *n)
+{
+	(void)name;
+	(void)cause;
+	++*(int *)n;
+}
+
+/* Who only looks is told of what would go, and it stays: libxdp's own, too, which it removes else.
+ */
+static void test_looking_removes_nothing(void **unused)
+{
+	static const char *const probe = "/xdp/prog-test-link-1-2";
+
+	(void)unused;
+	for (int look = 1; look >= 0; look--) {
+		int dispatchers = 0, shadows = 0;
+
+		begin_pins();
+		make_thing(probe, OTHER, 1);
+		pins_clean(PINS_DISPATCHERS, look, count_one, &dispatchers);
+		pins_clean(PINS_SHADOWS, look, count_one, &shadows);
+		assert_true(dispatchers == 1 && shadows == 2);
+		assert_int_equal(there(probe), look);
+		assert_int_equal(there("/xdp/dispatch-1-3/prog0-prog"), look);
+		assert_int_equal(there("/xdp-pacer/shadow-of-1-by-3"), look);
+		assert_int_equal(there("/xdp-pacer/shadow-of-2-by-6"), look);
+	}
+}
+
+static void note_any_cause(const char *name, int cause, void *of)
+{
+	(void)name;
+	*(int *)of = cause;
+}
+
+/* Why a folder stays is what its first file says, and not that it is not empty. */
+static void test_why_a_folder_stays(void **unused)
+{
+	int cause = 0;
+
+	(void)unused;
+	begin_pins();
+	busy = true;
+	pins_clean(PINS_DISPATCHERS, false, note_any_cause, &cause);
+	busy = false;
+	assert_true(there("/xdp/dispatch-1-3/prog0-prog"));
+	assert_int_equal(cause, EBUSY);
+}
+
+/* An interface that goes while it is asked: all are asked again, but not for ever. */
+static void test_looks_again(void **unused)
+{
+	(void)unused;
+	begin_pins();
+	gone = 7;
+	sweep_all();
+	assert_int_equal(gone, 0);
+	assert_false(there("/xdp/dispatch-1-3/prog0-prog"));
+	assert_false(there("/xdp-pacer/shadow-of-1-by-3"));
+	begin_pins();
+	gone = 1000000;
+	sweep_all();
+	assert_true(gone && there("/xdp-pacer/shadow-of-1-by-3"));
+	gone = 0;
+}
+
+/* Many processes have one namespace: it is looked into once for each program. */
+static void test_each_namespace_once(void **unused)
+{
+	unsigned int looks[2];
+
+	(void)unused;
+	for (int more = 0; more < 2; more++) {
+		begin_pins();
+		for (int pid = 90; pid < 90 + 3 * more; pid++) {
+			char from[256], to[256];
+
+			snprintf(to, sizeof(to), "/proc/%d/ns/other", pid);
+			make(to, "");
+			snprintf(to, sizeof(to), "%s/proc/%d/ns/net", root, pid);
+			snprintf(from, sizeof(from), "%s/proc/77/ns/net", root);
+			assert_int_equal(link(from, to), 0);
+		}
+		looked_into = 0;
+		sweep_all();
+		looks[more] = looked_into;
+	}
+	assert_true(looks[0] && looks[1] == looks[0]);
 }
 
 /* The calls of which one fails, and with it the removal: what stays is told, unless what stays of
@@ -1343,16 +1472,31 @@ static void test_what_is_used_stays(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_put_whole_or_not_at_all), TEST(test_put_without_memory),
-	    TEST(test_whose_place_it_is),	TEST(test_what_stays_is_told),
-	    TEST(test_what_is_unused_goes),	TEST(test_what_is_used_stays),
-	    TEST(test_where_they_are),		TEST(test_put_beside_pinned),
-	    TEST(test_shadow_is_pinned),	TEST(test_advice),
-	    TEST(test_each_way_to_carry),	TEST(test_gone_meanwhile),
-	    TEST(test_what_is_others_is_told),	TEST(test_what_may_go),
-	    TEST(test_whose_it_is_unseen),	TEST(test_of_whom_is_unread),
-	    TEST(test_of_one_in_part),		TEST(test_one_is_unseen),
-	    TEST(test_which_maps_are_whose),	TEST(test_what_is_unseen_is_told),
+	    TEST(test_put_whole_or_not_at_all),
+	    TEST(test_put_without_memory),
+	    TEST(test_whose_place_it_is),
+	    TEST(test_what_stays_is_told),
+	    TEST(test_what_is_unused_goes),
+	    TEST(test_what_is_used_stays),
+	    TEST(test_where_they_are),
+	    TEST(test_put_beside_pinned),
+	    TEST(test_shadow_is_pinned),
+	    TEST(test_advice),
+	    TEST(test_each_way_to_carry),
+	    TEST(test_gone_meanwhile),
+	    TEST(test_what_is_others_is_told),
+	    TEST(test_what_may_go),
+	    TEST(test_whose_it_is_unseen),
+	    TEST(test_of_whom_is_unread),
+	    TEST(test_of_one_in_part),
+	    TEST(test_one_is_unseen),
+	    TEST(test_which_maps_are_whose),
+	    TEST(test_what_is_unseen_is_told),
+	    TEST(test_looking_removes_nothing),
+	    TEST(test_why_a_folder_stays),
+	    TEST(test_looks_again),
+	    TEST(test_each_namespace_once),
+	    TEST(test_folder_is_for_all_to_see),
 	};
 	int failed;
 

@@ -906,6 +906,47 @@ static void what_keys_share(void **unused)
 	"- name: a\n  ban: 100s\n  limits: [{key: src, packets: " \
 	"1, window: 1s, entries: 512}]\n"
 
+/* As after a rotation. */
+static void use_secret(uint32_t which)
+{
+	for (size_t i = 0; i < PACER_SECRETS; i++)
+		control.secret[which][i] = draw();
+	copies[0].policy.secret = copies[0].policy.rule[0].limiter[0].secret = (uint8_t)which;
+}
+
+/* What a table of another size takes over of a ban: that somebody added it, and its row. */
+static void notes_of_bans(void **unused)
+{
+	const uint32_t note = PACER_BAN_OUTSIDE | 3 << PACER_BAN_ROW;
+	const struct pacer_bans *bans;
+	struct restored what;
+	struct state s;
+	uint32_t n = 0;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin("memory: 1Mi\nbans: 64\nrules:\n" BANNING);
+	bans = &copies[0].policy.bans;
+	for (int k = 0; k < 3; k++)
+		(void)judge(1, 0);
+	for (uint64_t k = 0; k < (uint64_t)bans->sets * PACER_BAN_WAYS; k++)
+		if (pacer.lines[bans->base + k].ban_until_ns)
+			pacer.lines[bans->base + k].ban_note = note;
+	save_and_read(&s);
+	assert_true(go_on(&s, MORE_BANS, &what));
+	assert_int_equal(what.bans, 1);
+	bans = &copies[0].policy.bans;
+	for (uint64_t k = 0; k < (uint64_t)bans->sets * PACER_BAN_WAYS; k++)
+		if (pacer.lines[bans->base + k].ban_until_ns) {
+			assert_int_equal(pacer.lines[bans->base + k].ban_note, note);
+			n++;
+		}
+	assert_int_equal(n, 1);
+	state_free(&s);
+	detach();
+}
+
 /* Bans for which another policy's table has no room are counted; the others hold. */
 static void what_is_banned(void **unused)
 {
@@ -914,12 +955,13 @@ static void what_is_banned(void **unused)
 	struct state s;
 
 	(void)unused;
-	for (size_t i = 0; i < ARRAY(next); i++) {
-		uint32_t banned = 0, still = 0;
+	for (size_t of = 0; of < 2 * ARRAY(next); of++) {
+		uint32_t banned = 0, still = 0, i = of / 2;
 
 		kernel_now_ns = 100 * SECOND;
 		boot = 0;
 		begin("memory: 1Mi\nbans: 64\nrules:\n" BANNING);
+		use_secret(of % 2);
 		for (uint32_t key = 0; key < 40; key++)
 			for (int k = 0; k < 3; k++)
 				(void)judge(key, 0);
@@ -1081,24 +1123,36 @@ static void too_many_are_allowed(void **unused)
 	kernel_now_ns = 100 * SECOND;
 	boot = 0;
 	begin(NO_BANS);
-	for (uint32_t more = 0; more < 2; more++) {
+	for (uint32_t of = 0; of < 4; of++) {
+		uint32_t more = of % 2, six = of / 2;
+
 		save_and_read(&s);
 		for (uint32_t i = 0; i < PACER_ALLOW_MAX + more; i++) {
 			struct allow_entry e = {
-			    {4, 32, {10, 0, (uint8_t)(i >> 8), (uint8_t)i}}, false, true, 0};
+			    {six ? 6 : 4, six ? 128 : 32, {10, 0, (uint8_t)(i >> 8), (uint8_t)i}},
+			    false,
+			    true,
+			    0};
 
 			if (!i)
 				e.hand_until_ns = 99 * SECOND;
 			assert_true(allowlist_append(&s.allow, &e));
 		}
-		assert_true(go_on(&s, "allow: [192.0.2.1]\n" NO_BANS, &what) == !more);
+		assert_true(
+		    go_on(&s,
+			  six ? "allow: [2001:db8::1]\n" NO_BANS : "allow: [192.0.2.1]\n" NO_BANS,
+			  &what) == !more);
 		assert_true(what.allowed == PACER_ALLOW_MAX - 1 + more &&
 			    what.allowed_left_out == 1);
 		assert_int_equal(s.allow.n, PACER_ALLOW_MAX + more);
 		state_free(&s);
+		if (more)
+			assert_string_equal(
+			    error.text, six ? "the allow-list holds 4096 IPv6 prefixes, and those "
+					      "of the policy and those saved are more"
+					    : "the allow-list holds 4096 IPv4 prefixes, and those "
+					      "of the policy and those saved are more");
 	}
-	assert_string_equal(error.text, "the allow-list holds 4096 IPv4 prefixes, and those of the "
-					"policy and those saved are more");
 	detach();
 }
 
@@ -1667,6 +1721,7 @@ int main(void)
 	    FILE_TEST(what_is_by_hand),
 	    FILE_TEST(what_keys_share),
 	    FILE_TEST(what_is_banned),
+	    FILE_TEST(notes_of_bans),
 	    FILE_TEST(until_when_any_is_banned),
 	    FILE_TEST(bans_that_grow),
 	    FILE_TEST(too_many_are_allowed),
