@@ -263,10 +263,15 @@ static void test_too_many_bounds(void **unused)
 		const char *field, *name;
 		uint32_t first, fit;
 	} cases[] = {
-	    {"src", "source prefixes", 1, 511},	    {"dst", "destination prefixes", 2, 511},
-	    {"sport", "source ports", 0, 512},	    {"sport", "source ports", 1, 511},
-	    {"dport", "destination ports", 7, 511}, {"vlan", "VLANs", 1, 511},
-	    {"len", "their len", 1, 511},	    {"payload_len", "their payload_len", 1, 511},
+	    {"src", "source prefixes", 1, 511},
+	    {"dst", "destination prefixes", 2, 511},
+	    {"sport", "source ports", 0, 512},
+	    {"sport", "source ports", 1, 511},
+	    {"dport", "destination ports", 7, 511},
+	    {"vlan", "VLANs", 1, 511},
+	    {"len", "their len", 1, 511},
+	    {"payload_len", "their payload_len", 1, 511},
+	    {"payload_len", "their payload_len", 0, 512},
 	};
 	uint32_t i;
 
@@ -279,8 +284,53 @@ static void test_too_many_bounds(void **unused)
 		say_values(cases[i].field, cases[i].fit + 1, cases[i].first);
 		assert_int_equal(load(doc.s), -1);
 		assert_non_null(strstr(error.text, cases[i].name));
-		assert_non_null(strstr(error.text, "use fewer"));
+		assert_non_null(strstr(error.text, " cut the values into more than 1024 ranges: "
+						   "use fewer"));
 	}
+}
+
+/* Values are numbered through all sets: one of the second is none of the first. */
+static void test_values_of_two_sets(void **unused)
+{
+#define OF(name, value) \
+	"- {name: " name ", match: {src: '" value "'}, limits: [{key: all, gap: 1s}]}\n"
+	(void)unused;
+	assert_int_equal(
+	    load("sets:\n- {name: a, file: x, value: 2}\n- {name: b, file: y, value: 2}\n"
+		 "rules:\n" OF("r", "@a=XX") OF("s", "@b=YY") OF("t", "@b=ZZ")),
+	    0);
+#undef OF
+	assert_true(now.bin.n_values[0] == 1 && now.bin.n_values[1] == 2);
+	assert_true(now.bin.first_value[0] == 0 && now.bin.first_value[1] == 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(now.bin.set_value[i][0].src_in, 1 << i);
+}
+
+/* A rule that passes what it matches has no packet of which its part is not known. */
+static void test_unknown_parts(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules:\n- {name: a, match: {proto: udp}, verdict: pass}\n"
+			      "- {name: b, match: {sport: 1}, verdict: pass}\n"
+			      "- {name: c, match: {proto: udp}, verdict: drop}\n"
+			      "- {name: d, match: {dport: 1}, verdict: drop}\n"),
+			 0);
+	assert_int_equal(now.bin.ruled_out[PACER_PORTS_ANY].word[0], 3);
+	assert_int_equal(now.bin.ruled_out[PACER_PORTS_UNKNOWN].word[0], 2);
+	assert_int_equal(now.bin.ruled_out[PACER_PORTS_NONE].word[0], 10);
+}
+
+/* The same number in one byte and in two is not the same. */
+static void test_bytes_of_payloads(void **unused)
+{
+	(void)unused;
+	assert_int_equal(load("rules:\n- {name: a, match: {payload: 1=0x01}, verdict: drop}\n"
+			      "- {name: b, match: {payload: 1=0x0001/0x00ff}, verdict: drop}\n"
+			      "- {name: c, match: {payload: 1=0x01, vlan: 1}, verdict: drop}\n"),
+			 0);
+	assert_int_equal(now.bin.more.probes, 2);
+	assert_int_equal(now.bin.more.probe[0].rules.word[0], 5);
+	assert_int_equal(now.bin.more.probe[1].rules.word[0], 2);
 }
 
 /* So many different bytes of payloads are looked at, and so many limits divided by a fleet. */
@@ -3217,6 +3267,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_random_matches),
 	    TEST(test_too_many_bounds),
+	    TEST(test_values_of_two_sets),
+	    TEST(test_unknown_parts),
+	    TEST(test_bytes_of_payloads),
 	    TEST(test_too_many_of_a_kind),
 	    TEST(test_targets_of_one_hash),
 	    TEST(test_bounds_that_are_none),

@@ -4,6 +4,7 @@
  * have to add up; and for how long a silent key has its record.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "applied.h"
@@ -393,6 +394,50 @@ static void test_gap_more(void **unused)
 	}
 }
 
+/* A coarse clock makes a gap longer, and so fewer packets of all keys can pass. */
+static void test_gap_of_a_coarse_clock(void **unused)
+{
+	static const char *const rows[] = {" cells, 2 a key;", " cells, 1 a key;"};
+	const uint64_t kept_ns = 10 * SECOND + RESOLUTION;
+
+	(void)unused;
+	for (int of_all = 0; of_all < 2; of_all++) {
+		json_t *all, *gap;
+		double most;
+		char *text;
+
+		assert_int_equal(
+		    load(rule_of("", of_all ? "{key: all, gap: 10s}" : "{key: src, gap: 10s}")), 0);
+		text = check_text();
+		assert_non_null(strstr(text, rows[of_all]));
+		free(text);
+		all = check_json();
+		gap = json_array_get(json_object_get(all, "limits"), 0);
+		most = (double)number(gap, "cells") * 1e9 / (double)kept_ns;
+		assert_int_equal(number(gap, "gap_ns"), 10 * SECOND);
+		assert_int_equal(number(gap, "effective_gap_ns"), kept_ns);
+		assert_true(fabs(json_real_value(json_object_get(gap, "ceiling_pps")) / most - 1) <
+			    1e-5);
+		json_decref(all);
+	}
+}
+
+/* What is said of a key's silence has the clock's resolution on either side. */
+static void test_silence_by_a_coarse_clock(void **unused)
+{
+	const char *text = "{key: src, packets: 9, window: 1s}";
+	const struct pacer_limiter *t = &now.bin.rule[0].limiter[0];
+	json_t *all, *window;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("", text)), 0);
+	all = check_json();
+	window = json_array_get(json_object_get(all, "limits"), 0);
+	assert_int_equal(number(window, "newcomer_after_ns"), t->idle_ns + RESOLUTION);
+	assert_int_equal(number(window, "kept_ns"), t->idle_ns - t->window.slot_ns - RESOLUTION);
+	json_decref(all);
+}
+
 /* One use is not "1 uses". */
 static void test_one_use(void **unused)
 {
@@ -633,6 +678,8 @@ int main(void)
 	    TEST(test_memory_adds_up),
 	    TEST(test_silence),
 	    TEST(test_gap_more),
+	    TEST(test_gap_of_a_coarse_clock),
+	    TEST(test_silence_by_a_coarse_clock),
 	    TEST(test_rate),
 	    TEST(test_one_use),
 	    TEST(test_fleet),
