@@ -1669,6 +1669,35 @@ static void test_ways_of_the_second_copy(void **unused)
 #undef WINDOW
 }
 
+/* So is that of a limit which a fleet divides, beside more than its rule: by the tighter of two. */
+static void test_part_of_the_second_copy(void **unused)
+{
+#define SHARED(n)                                                                          \
+	"fleet: {store: 'http://a', name: f}\nrules:\n  - {name: a, over: pass, limits: [" \
+	"{key: src, packets: " #n ", window: 1h, fleet: yes}]}\n"
+	struct pacer_policy *second = &prog.copy[1].policy;
+	const struct pacer_limiter *t = &second->rule[0].limiter[0];
+	struct pacer_share *share;
+
+	(void)unused;
+	prog_policy(&prog, SHARED(100));
+	prog_compile(&prog, SHARED(2), second);
+	share = &prog.control->share[t->share];
+	memset(share, 0, sizeof(*share));
+	share->word = pacer_share_word(5, PACER_SHARE_END_MAX);
+	share->id = t->share_id;
+	pacer_short_arm(second, prog.control, 1);
+	assert_true(second->shape & PACER_SHORT_PART && second->shape & PACER_SHORT_OVER);
+	prog.control->in_force = 1;
+	judged("of the second", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("of the second", &udp4, XDP_PASS, 1, PACER_ADMIT);
+	judged("of the second", &udp4, XDP_PASS, 1, PACER_DENY_WINDOW);
+	prog.control->in_force = 0;
+	memset(share, 0, sizeof(*share));
+	prog_policy(&prog, ONE("src"));
+#undef SHARED
+}
+
 /* A limit's keys are where the secret that it names puts them, in each way of a packet. */
 static void test_second_secret(void **unused)
 {
@@ -1799,6 +1828,7 @@ int main(void)
 	    cmocka_unit_test(test_multi_buffer),
 	    cmocka_unit_test(test_copy_in_force),
 	    cmocka_unit_test(test_ways_of_the_second_copy),
+	    cmocka_unit_test(test_part_of_the_second_copy),
 	    cmocka_unit_test(test_second_secret),
 	    cmocka_unit_test(test_lanes),
 	    cmocka_unit_test(test_no_tool),
