@@ -611,6 +611,59 @@ static void test_a_burst_that_was_lowered_before(void **unused)
 	assert_true(n <= 50 + 10 * (now_ns - from_ns) / SECOND);
 }
 
+/* Lowered in its entries, and no more there, or no more alone: it lasts as what its keys had. */
+static void test_a_burst_that_was_lowered_lasts(void **unused)
+{
+	static const char *const changes[][3] = {
+	    {HEAD RULE("{key: src, rate: 10/s, burst: 5, entries: 64}"),
+	     HEAD RULE("{key: src, rate: 25/s, burst: 5, entries: 64}"), NULL},
+	    {HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}, "
+		       "{key: src, rate: 25/s, burst: 5, entries: 64}"),
+	     HEAD RULE("{key: src, rate: 10/s, burst: 5, entries: 64}, "
+		       "{key: src, rate: 25/s, burst: 5, entries: 64}"),
+	     HEAD RULE("{key: src, rate: 25/s, burst: 5, entries: 64}")},
+	};
+
+	(void)unused;
+	for (size_t k = 0; k < ARRAY(changes); k++) {
+		uint64_t now_ns, from_ns;
+		uint32_t n;
+
+		begin(HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}"));
+		now_ns = from_ns = host.now_ns;
+		n = admitted(&now.bin, &now_ns, now_ns + 200 * MS);
+		for (size_t i = 0; i < 3 && changes[k][i]; i++) {
+			host.now_ns = now_ns;
+			assert_int_equal(apply(changes[k][i]), 0);
+			time_draining();
+		}
+		n += admitted(&now.bin, &now_ns, from_ns + 3 * SECOND);
+		assert_true(n <= 50 + 10 * 3);
+		n += admitted(&now.bin, &now_ns, from_ns + 20 * SECOND);
+		assert_true(n <= 5 + 25 * 20 && n >= 50 + 10 * 3);
+		teardown(NULL);
+	}
+}
+
+/* ... also one that a trial has lowered, and of a burst that is as long as there may be. */
+static void test_a_burst_that_a_trial_lowers_lasts(void **unused)
+{
+	struct pacer_limiter t, less;
+
+	(void)unused;
+	begin(HEAD RULE("{key: src, rate: 10/s, burst: 50, entries: 64}"));
+	t = less = now.bin.rule[0].limiter[0];
+	kind_rate.tune(&less, 10);
+	kind_rate.take_value(&t, &less);
+	assert_int_equal(t.rate.burst_ns, SECOND);
+	assert_true(kind_rate.memory_ns(&t) == 5 * SECOND + 1 + t.idle_ns);
+	kind_rate.begins(&t);
+	assert_true(kind_rate.memory_ns(&t) == SECOND + 1 + t.idle_ns);
+	t.rate.burst_ns = PACER_RATE_BURST_NS_MAX;
+	kind_rate.take_value(&t, &less);
+	assert_true(kind_rate.memory_ns(&t) >= PACER_RATE_BURST_NS_MAX);
+}
+
 /* So it is with one that a trial has lowered behind it. */
 static void test_a_burst_that_a_trial_lowers(void **unused)
 {
@@ -739,6 +792,8 @@ int main(void)
 	    TEST(test_a_rate_that_is_back),
 	    TEST(test_a_burst_that_grows_back),
 	    TEST(test_a_burst_that_was_lowered_before),
+	    TEST(test_a_burst_that_was_lowered_lasts),
+	    TEST(test_a_burst_that_a_trial_lowers_lasts),
 	    TEST(test_a_burst_that_a_trial_lowers),
 	    TEST(test_a_burst_that_begins_on_trial_grows),
 	    TEST(test_a_burst_that_was_larger_on_trial),

@@ -61,10 +61,31 @@ static void retune(struct policy_limit *limit, const struct policy_limit *from, 
 	limit->burst = from->rate.bytes && value < POLICY_FRAME_MAX ? POLICY_FRAME_MAX : value;
 }
 
+/*
+ * The time of the largest burst that it has had in these entries: a key that had all of that is so
+ * far ahead, though the burst is smaller now. In bytes that the packet path does not read.
+ */
+static uint64_t peak_ns(const struct pacer_limiter *t)
+{
+	uint64_t peak_ns = 0;
+
+	memcpy(&peak_ns, t->rate.unused, sizeof(t->rate.unused));
+	return pacer_later(t->rate.burst_ns, peak_ns);
+}
+
+static void put_peak(struct pacer_limiter *t, uint64_t peak_ns)
+{
+	if (peak_ns <= t->rate.burst_ns)
+		peak_ns = 0;
+	if (peak_ns >= PACER_RATE_BURST_NS_MAX) /* in 7 bytes */
+		peak_ns = PACER_RATE_BURST_NS_MAX - 1;
+	memcpy(t->rate.unused, &peak_ns, sizeof(t->rate.unused));
+}
+
 /* So far ahead a TAT may be, and its fraction. */
 static uint64_t memory_ns(const struct pacer_limiter *t)
 {
-	return t->rate.burst_ns + 1 + t->idle_ns;
+	return peak_ns(t) + 1 + t->idle_ns;
 }
 
 static uint64_t flood(const struct pacer_limiter *t, uint64_t pps)
@@ -131,6 +152,7 @@ static void put_since(struct pacer_limiter *t, uint64_t since)
 static void begins(struct pacer_limiter *t)
 {
 	put_word(t, SINCE_SET);
+	put_peak(t, 0);
 }
 
 bool compile_rates_begin(const struct pacer_rule *rule)
@@ -189,8 +211,8 @@ static bool is_younger(const struct pacer_limiter *t, const struct pacer_limiter
 	if (t->rate.cost != old->rate.cost || end_ns <= since_ns)
 		return true;
 	d = (double)(end_ns - since_ns) * MARGIN;
-	return unit > old_unit ? d * (unit - old_unit) < ((double)t->rate.burst_ns + 1) * old_unit
-			       : d * (old_unit - unit) < ((double)old->rate.burst_ns + 1) * unit;
+	return unit > old_unit ? d * (unit - old_unit) < ((double)peak_ns(t) + 1) * old_unit
+			       : d * (old_unit - unit) < ((double)peak_ns(old) + 1) * unit;
 }
 
 static u128 allowance(const struct pacer_limiter *t)
@@ -203,6 +225,7 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 {
 	(void)host;
 	t->rate.begin_ns = old->rate.begin_ns;
+	put_peak(t, peak_ns(old));
 	put_word(t, word_of(old) | (allowance(t) < allowance(old) ? SINCE_LOWERED : 0));
 	if (old->until_ns) /* it may end before the change is in force, and has to count anew */
 		put_since(t, SINCE_SET);
@@ -211,10 +234,13 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 
 static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from)
 {
+	uint64_t most_ns = pacer_later(peak_ns(t), peak_ns(from));
+
 	if (allowance(from) < allowance(t))
 		put_word(t, word_of(t) | SINCE_LOWERED);
 	__atomic_store_n(&t->rate.burst_ns, from->rate.burst_ns, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->rate.burst_frac, from->rate.burst_frac, __ATOMIC_RELEASE);
+	put_peak(t, most_ns);
 }
 
 static uint64_t value(const struct pacer_limiter *t)
