@@ -283,6 +283,43 @@ across_roll_back()
 	received "5 5"
 }
 
+sends_more_than()
+{
+	arrive "0" n=1
+	(($(received_by r1) > $1))
+}
+
+# A cooldown that is short for a while takes uses back. When it is long again, all counts as used.
+cooldown_is_back()
+{
+	local n again refusal="s0: a pool's cooldown that is shortened, or is long again too early, cannot be tried"
+
+	pool long "t1" 10 10m 11m 1
+	pool short "t1" 1 10ms 20ms 1
+	for again in apply restore; do
+		targets_up
+		load long --replace
+		arrive "3" n=20
+		received "10 0"
+		refused 1 "$refusal" pacer apply s0 -c "$work/short.yaml" --confirm-within 1h || return
+		apply short
+		until_true 5 sends_more_than 10 || fail "t1 gets nothing under the short cooldown" || return
+		refused 1 "$refusal" pacer apply s0 -c "$work/long.yaml" --confirm-within 1h || return
+		n=$(received_by r1)
+		if [ "$again" = apply ]; then
+			apply long
+		else
+			pacer save s0 "$work/saved" --and-unload >/dev/null
+			load long --restore "$work/saved"
+		fi
+		arrive "0" n=20
+		received "$n 0"
+		pacer set s0 pools.scrub.each=100 >/dev/null
+		arrive "0" n=20
+		received "$n 0"
+	done
+}
+
 monitor()
 {
 	targets_up
@@ -412,6 +449,7 @@ check pool-cool-down cool_down
 check pool-target-vanished vanished
 check pool-across-apply across_apply
 check pool-across-roll-back across_roll_back
+check pool-cooldown-is-back cooldown_is_back
 check pool-monitor monitor
 check pool-unknown-target unknown
 check pool-to-cpu to_cpu

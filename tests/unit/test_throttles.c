@@ -228,7 +228,7 @@ static void test_too_many_buckets(void **unused)
 static void test_defaults_fit(void **unused)
 {
 	(void)unused;
-	for (uint32_t i = 0; i < 2000; i++) {
+	for (uint32_t i = 0; i < 80; i++) {
 		host.cpus = between(1, 1024);
 		say_again();
 		say("clock: %s\nrules:\n- {name: a, limits: [{key: all, uses: %llu, cooldown: "
@@ -348,6 +348,9 @@ static void test_states_run_out(void **unused)
 #define POOL(name, targets) \
 	"- {name: " name ", targets: [" targets "], each: 5, cooldown: 1s, threshold: 1}\n"
 
+/* For how long a use counts of a target that left such a pool, with what a lease may be. */
+#define COUNTS (SECOND + RESOLUTION + SECOND / 10)
+
 static int apply_pools(const char *pools)
 {
 	say_again();
@@ -385,9 +388,9 @@ static void test_targets_go_on(void **unused)
 	assert_int_equal(draining_throttles(), 2); /* y and z */
 	assert_true(now.bin.draining[y].until_ns == COMPILE_UNTIL_SET);
 	time_draining();
-	assert_int_equal(now.bin.draining[y].until_ns, host.now_ns + SECOND + RESOLUTION);
+	assert_int_equal(now.bin.draining[y].until_ns, host.now_ns + COUNTS);
 	/* while y's uses count, it comes back with them; nobody else gets its state */
-	host.now_ns += SECOND + RESOLUTION - 1;
+	host.now_ns += COUNTS - 1;
 	assert_int_equal(apply_pools(POOL("b", "w, v, y, u")), 0);
 	assert_int_equal(now.bin.pool[0].state[2], y);
 	for (uint32_t i = 0; i < 4; i++)
@@ -440,7 +443,7 @@ static void test_targets_given_back(void **unused)
 	z = now.bin.pool[0].state[1];
 	compile_keep_targets(old, &now.bin, 60 * SECOND);
 	compile_keep_targets(old, &now.bin, 60 * SECOND); /* once is enough */
-	assert_true(old->draining[z].until_ns == 61 * SECOND + RESOLUTION);
+	assert_true(old->draining[z].until_ns == 60 * SECOND + COUNTS);
 	assert_int_equal(old->draining[z].state, z);
 }
 
@@ -455,11 +458,11 @@ static void test_targets_given_back_later(void **unused)
 	y = now.bin.pool[0].state[1];
 	assert_int_equal(apply_pools(POOL("a", "x")), 0);
 	time_draining();
-	assert_int_equal(now.bin.draining[y].until_ns, 2 * SECOND + RESOLUTION);
+	assert_int_equal(now.bin.draining[y].until_ns, SECOND + COUNTS);
 	assert_int_equal(apply_pools(POOL("a", "x, y")), 0);
 	assert_int_equal(now.bin.pool[0].state[1], y);
 	compile_keep_targets(old, &now.bin, 60 * SECOND);
-	assert_true(old->draining[y].until_ns == 61 * SECOND + RESOLUTION);
+	assert_true(old->draining[y].until_ns == 60 * SECOND + COUNTS);
 	assert_int_equal(old->draining[y].state, y);
 }
 
@@ -477,10 +480,112 @@ static void test_the_longer_time_is_kept(void **unused)
 	from.pool[0].state[0] = 3;
 	from.pool[0].throttle.cooldown_ns = SECOND;
 	compile_keep_targets(&into, &from, 98 * SECOND);
+	was.unused = true; /* that one takes uses back earlier */
 	assert_memory_equal(&into.draining[3], &was, sizeof(was));
-	compile_keep_targets(&into, &from, 99 * SECOND + 1);
-	assert_true(into.draining[3].until_ns == 100 * SECOND + 1);
-	assert_true(into.draining[3].memory_ns == SECOND);
+	compile_keep_targets(&into, &from, 99 * SECOND);
+	assert_true(into.draining[3].until_ns == 100 * SECOND + SECOND / 10);
+	assert_true(into.draining[3].memory_ns == 10 * SECOND);
+}
+
+#define COOLING(targets, cooldown) \
+	"- {name: a, targets: [" targets "], each: 5, cooldown: " cooldown ", threshold: 1}\n"
+
+/* The state of x, which the change to such a pool keeps, or which begins spent. */
+static uint32_t cools(const char *pools, bool spent)
+{
+	assert_int_equal(apply_pools(pools), 0);
+	assert_int_equal(now.plan.pool[0].spent[0], spent);
+	assert_int_equal(now.plan.pool[0].state[0], spent ? PLAN_NEW : PLAN_KEPT);
+	time_draining();
+	return now.bin.pool[0].state[0];
+}
+
+/* A shorter cooldown takes uses back; while they would count, a longer one begins as if all were
+ * used. */
+static void test_a_cooldown_that_is_back(void **unused)
+{
+	uint32_t x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" COOLING("x, y", "10s")), 0);
+	x = now.bin.pool[0].state[0];
+	assert_int_equal(cools(COOLING("x, y", "1s"), false), x);
+	assert_true(compile_shortens_targets(&before.bin, &now.bin));
+	assert_int_equal(now.bin.draining[x].until_ns, host.now_ns + 9 * SECOND + COUNTS);
+	assert_int_not_equal(cools(COOLING("y, x", "1s"), false), x);
+	assert_false(compile_shortens_targets(&before.bin, &now.bin));
+	host.now_ns += 9 * SECOND + COUNTS - 1;
+	assert_int_not_equal(cools(COOLING("x, y", "2s"), true), x);
+	assert_true(compile_shortens_targets(&before.bin, &now.bin));
+	assert_int_equal(draining_throttles(), 0); /* all that counts is in the new ones */
+	/* later it goes on */
+	x = now.bin.pool[0].state[0];
+	assert_int_equal(cools(COOLING("x, y", "1s"), false), x);
+	host.now_ns += SECOND + COUNTS;
+	assert_int_equal(cools(COOLING("x, y", "10s"), false), x);
+	assert_false(compile_shortens_targets(&before.bin, &now.bin));
+	assert_int_equal(cools(COOLING("x, y", "20s"), false), x);
+	assert_int_equal(draining_throttles(), 0);
+}
+
+/* ... also in another pool, and through a time in none, where only the first has taken none back.
+ */
+static void test_a_cooldown_that_is_back_elsewhere(void **unused)
+{
+	uint32_t x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" COOLING("x", "10s")), 0);
+	x = now.bin.pool[0].state[0];
+	assert_int_equal(apply_pools(""), 0);
+	time_draining();
+	assert_int_equal(cools(COOLING("x", "10s"), false), x);
+	assert_int_equal(draining_throttles(), 0);
+	assert_int_equal(apply_pools(""), 0);
+	time_draining();
+	assert_int_equal(cools(COOLING("x", "1s"), false), x);
+	assert_int_equal(draining_throttles(), 1);
+	assert_int_equal(apply_pools(""), 0);
+	time_draining();
+	assert_int_equal(now.bin.draining[x].until_ns, host.now_ns + 9 * SECOND + COUNTS);
+	assert_int_not_equal(cools(COOLING("x", "1s"), true), x);
+}
+
+/* ... and where an unconfirmed policy had the longer one. */
+static void test_a_cooldown_that_was_tried(void **unused)
+{
+	struct pacer_policy *old = &before.bin;
+	uint32_t x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" COOLING("x", "1s")), 0);
+	x = cools(COOLING("x", "10s"), false);
+	assert_false(compile_shortens_targets(old, &now.bin));
+	compile_keep_targets(old, &now.bin, 60 * SECOND);
+	assert_true(old->draining[x].until_ns == 69 * SECOND + COUNTS);
+	now.bin = *old;
+	assert_int_not_equal(cools(COOLING("x", "10s"), true), x);
+}
+
+/* ... whatever a later policy lets through, up to when all is free at once. */
+static void test_spent(void **unused)
+{
+	struct pacer_throttle_state state = {0};
+	struct pacer_throttle_lease lease = {0};
+	const struct pacer_throttle_profile *each = &now.bin.pool[0].throttle;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n- {name: a, targets: [x], each: 5, cooldown: 1s, "
+			      "threshold: 2}\n"),
+			 0);
+	throttle_spend(&state, each, 5 * SECOND);
+	assert_int_equal(pacer_throttle_take_of(each, UINT32_MAX, &state, &lease, 6 * SECOND, 1),
+			 PACER_THROTTLE_FULL);
+	assert_true(pacer_throttle_when(each, &state) == 6 * SECOND + RESOLUTION);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(pacer_throttle_use(each, &state, 6 * SECOND + RESOLUTION, 1),
+				 PACER_THROTTLE_ADMIT);
+	assert_int_equal(state.held, 5);
 }
 
 /* Three pools of 32 targets each, the CPUs from this one on. */
@@ -505,7 +610,7 @@ static void test_states_come_back(void **unused)
 	assert_int_equal(apply_pools(""), 0);
 	time_draining();
 	assert_int_equal(draining_throttles(), 96);
-	host.now_ns += SECOND + RESOLUTION - 1;
+	host.now_ns += COUNTS - 1;
 	assert_int_equal(apply(full_pools(96)), -1);
 	assert_non_null(strstr(error.text, "more than 128 throttles are needed"));
 	host.now_ns++;
@@ -613,10 +718,13 @@ struct use {
 	uint32_t epoch;
 };
 
-/* Of each thing that is limited: its uses, and what each epoch allows of it in each time. */
+/*
+ * Of each thing that is limited: its uses, and what each epoch allows of it in each time. What an
+ * epoch of a shorter time allows comes on top of that.
+ */
 struct used {
 	struct use at[USED_EVENTS];
-	uint64_t limit[128][USED_KINDS];
+	uint64_t limit[128][USED_KINDS], on_top[128][USED_KINDS];
 	uint32_t n;
 };
 
@@ -626,25 +734,32 @@ static void add_use(struct used *u, uint32_t epoch)
 	assert_true(u->n < USED_EVENTS);
 	u->at[u->n++] = (struct use){host.now_ns, epoch};
 	for (uint32_t k = 0; k < USED_KINDS; k++) {
-		uint64_t most = 0;
+		uint64_t most = 0, on_top = 0;
 		uint32_t i = u->n;
 
 		while (i && host.now_ns - u->at[i - 1].time_ns < used_ns[k])
 			i--;
-		for (uint32_t e = u->at[i].epoch; e <= epoch; e++)
+		for (uint32_t e = u->at[i].epoch; e <= epoch; e++) {
 			most = u->limit[e][k] > most ? u->limit[e][k] : most;
-		if (u->n - i > most)
+			on_top = u->on_top[e][k] > on_top ? u->on_top[e][k] : on_top;
+		}
+		if (u->n - i > most + on_top)
 			fail_msg("%u within %llu ms, epochs %u to %u: the limit is %llu\n%s",
 				 u->n - i, (unsigned long long)(used_ns[k] / MS), u->at[i].epoch,
-				 epoch, (unsigned long long)most, doc.s);
+				 epoch, (unsigned long long)(most + on_top), doc.s);
 	}
+}
+
+static void forget_leases(uint32_t state)
+{
+	for (uint32_t cpu = 0; cpu < USED_CPUS; cpu++)
+		memset(&used_lease[cpu][state], 0, sizeof(used_lease[cpu][state]));
 }
 
 static void clear_state(uint32_t state)
 {
 	memset(&used_state[state], 0, sizeof(used_state[state]));
-	for (uint32_t cpu = 0; cpu < USED_CPUS; cpu++)
-		memset(&used_lease[cpu][state], 0, sizeof(used_lease[cpu][state]));
+	forget_leases(state);
 }
 
 /* As the CLI does after a change. */
@@ -661,9 +776,16 @@ static void begin_states(void)
 			       compile_limiter_lines(t) * sizeof(*used_lines));
 	}
 	for (size_t i = 0; i < now.plan.n_pools; i++)
-		for (size_t k = 0; k < now.plan.pool[i].n; k++)
+		for (size_t k = 0; k < now.plan.pool[i].n; k++) {
+			uint32_t state = now.bin.pool[i].state[k];
+
+			forget_leases(state); /* each copy's pools have their own */
 			if (now.plan.pool[i].state[k] == PLAN_NEW)
-				clear_state(now.bin.pool[i].state[k]);
+				clear_state(state);
+			if (now.plan.pool[i].spent[k])
+				throttle_spend(&used_state[state], &now.bin.pool[i].throttle,
+					       host.now_ns);
+		}
 	time_draining();
 }
 
@@ -780,11 +902,15 @@ static const char *text_of_pools(void)
 	say_again();
 	say("clock: %s\nrules: []\npools:\n", draw() & 1 ? "exact" : "coarse");
 	while (left && pool < 3 && draw() % 4) {
-		uint32_t n = between(1, left);
+		uint32_t n = between(1, left), each = 10 * (uint32_t)between(1, 3);
+		bool is_short = draw() & 1;
 
+		/* some so tight that they add little to what a longer time holds */
+		if (is_short && draw() & 1)
+			each /= 10;
 		say("- {name: p%u, each: %u, cooldown: %s, threshold: %u, targets: [",
-		    (uint32_t)draw() % 2 + 2 * pool++, 10 * (uint32_t)between(1, 3),
-		    draw() & 1 ? "20ms" : "50ms", n * (uint32_t)between(1, 10));
+		    (uint32_t)draw() % 2 + 2 * pool++, each, is_short ? "20ms" : "50ms",
+		    n * (uint32_t)between(1, each < 10 ? each : 10));
 		for (uint32_t i = 0; i < n; i++, left--)
 			say("%sveth%u", i ? ", " : "", target++ % TARGETS);
 		say("]}\n");
@@ -796,16 +922,22 @@ static const char *text_of_pools(void)
 
 static void limits_of_targets(struct used u[TARGETS], uint32_t epoch)
 {
-	for (uint32_t i = 0; i < TARGETS; i++)
+	for (uint32_t i = 0; i < TARGETS; i++) {
 		memset(u[i].limit[epoch], 0, sizeof(u[i].limit[epoch]));
+		memset(u[i].on_top[epoch], 0, sizeof(u[i].on_top[epoch]));
+	}
 	for (size_t i = 0; i < now.policy->n_pools; i++)
 		for (size_t k = 0; k < now.policy->pool[i].n; k++) {
 			const struct policy_pool *p = &now.policy->pool[i];
-			uint64_t *limit = u[p->target[k].name[4] - '0'].limit[epoch];
+			struct used *of = &u[p->target[k].name[4] - '0'];
+			uint64_t cooldown_ns = p->throttle.cooldown_ns;
 
 			for (uint32_t w = 0; w < USED_KINDS; w++)
-				limit[w] =
-				    p->throttle.cooldown_ns == used_ns[w] ? p->each : UINT64_MAX;
+				if (cooldown_ns >= used_ns[w])
+					of->limit[epoch][w] = p->each;
+				else /* in so many of its times */
+					of->on_top[epoch][w] =
+					    p->each * (1 + (used_ns[w] - 1) / cooldown_ns);
 		}
 }
 
@@ -842,7 +974,8 @@ static void test_targets_across_changes(void **unused)
 		begin_states();
 		limits_of_targets(u, 0);
 		for (uint32_t e = 0; e < 100;) {
-			n += use_targets(u, draw() % 200, e);
+			/* often it is changed before a cooldown is over */
+			n += use_targets(u, draw() % (draw() & 1 ? 300 : 100), e);
 			host.now_ns += draw() % (10 * MS);
 			if (apply(text_of_pools()))
 				continue;
@@ -980,6 +1113,10 @@ int main(void)
 	    TEST(test_targets_given_back),
 	    TEST(test_targets_given_back_later),
 	    TEST(test_the_longer_time_is_kept),
+	    TEST(test_a_cooldown_that_is_back),
+	    TEST(test_a_cooldown_that_is_back_elsewhere),
+	    TEST(test_a_cooldown_that_was_tried),
+	    TEST(test_spent),
 	    TEST(test_states_come_back),
 	    TEST(test_turns),
 	    TEST(test_over),

@@ -56,7 +56,8 @@ static void time_draining(struct pacer_policy *bin, uint64_t now_ns)
  * What cooled down after the save leaves its throttle to others, with its uses in it. Lines that a
  * new limit gets were nobody's: it gets none of the saved policy's (lay.c).
  */
-static void begin_at_zero(struct state *s, const struct pacer_policy *bin, const struct plan *plan)
+static void begin_at_zero(struct state *s, const struct pacer_policy *bin, const struct plan *plan,
+			  uint64_t now_ns)
 {
 	for (size_t i = 0; i < plan->n_limits; i++) {
 		const struct plan_limit *l = &plan->limit[i];
@@ -66,10 +67,14 @@ static void begin_at_zero(struct state *s, const struct pacer_policy *bin, const
 			memset(&s->throttle[t->base], 0, sizeof(*s->throttle));
 	}
 	for (size_t i = 0; i < plan->n_pools; i++)
-		for (size_t k = 0; k < plan->pool[i].n; k++)
+		for (size_t k = 0; k < plan->pool[i].n; k++) {
+			struct pacer_throttle_state *state = &s->throttle[bin->pool[i].state[k]];
+
 			if (plan->pool[i].state[k] == PLAN_NEW)
-				memset(&s->throttle[bin->pool[i].state[k]], 0,
-				       sizeof(*s->throttle));
+				memset(state, 0, sizeof(*state));
+			if (plan->pool[i].spent[k])
+				throttle_spend(state, &bin->pool[i].throttle, now_ns);
+		}
 }
 
 static void count_limits(const struct plan *plan, struct restored *what)
@@ -226,7 +231,7 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 	previous.lines = s->n_lines;
 	if (compile_policy(policy, &previous, host, bin, plan, error))
 		return -1;
-	begin_at_zero(s, bin, plan);
+	begin_at_zero(s, bin, plan, host->now_ns);
 	time_draining(bin, host->now_ns);
 	count_limits(plan, what);
 	go_on_banning(s, bin, plan->bans == PLAN_KEPT, host->now_ns, what);

@@ -16,6 +16,7 @@
 #include "live/sets_maps.h"
 #include "plan/compile.h"
 #include "plan/shares.h"
+#include "plan/throttles.h"
 #include "record.h"
 #include "short.h"
 
@@ -93,6 +94,24 @@ static int clear_throttle(struct attached *a, uint32_t index, struct policy_erro
 	return result;
 }
 
+static int begin_targets(struct attached *a, const struct pacer_policy *new,
+			 const struct plan *plan, struct policy_error *error)
+{
+	for (size_t i = 0; i < plan->n_pools; i++)
+		for (size_t k = 0; k < plan->pool[i].n; k++) {
+			uint32_t state = new->pool[i].state[k];
+
+			if (plan->pool[i].state[k] != PLAN_NEW)
+				continue;
+			if (clear_throttle(a, state, error))
+				return -1;
+			if (plan->pool[i].spent[k])
+				throttle_spend(&a->throttle[state], &new->pool[i].throttle,
+					       host_now_ns());
+		}
+	return 0;
+}
+
 /* What the new policy uses and the present one does not begins at zero. */
 static int clear_new(struct attached *a, const struct pacer_policy *old,
 		     const struct pacer_policy *new, const struct plan *plan,
@@ -111,10 +130,8 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 		else
 			memset(&a->lines[t->base], 0, compile_limiter_lines(t) * sizeof(*a->lines));
 	}
-	for (size_t i = 0; i < plan->n_pools && !result; i++)
-		for (size_t k = 0; k < plan->pool[i].n && !result; k++)
-			if (plan->pool[i].state[k] == PLAN_NEW)
-				result = clear_throttle(a, new->pool[i].state[k], error);
+	if (!result)
+		result = begin_targets(a, new, plan, error);
 	if (!result && new->bans.sets && !same_bans(&old->bans, &new->bans))
 		clear_bans(a, &new->bans);
 	if (!result && new->flows.sets && plan->flows == PLAN_NEW)

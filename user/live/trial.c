@@ -529,6 +529,14 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 		    "would grow, and a third would still be in force: try the lower burst and the "
 		    "new rate one after the other",
 		    a->ifname);
+	if (compile_shortens_targets(old, new))
+		return policy_fail(
+		    error, 0,
+		    "%s: a pool's cooldown that is shortened, or is long again too early, cannot "
+		    "be "
+		    "tried, as its targets would have more when the trial ends: apply it without "
+		    "--confirm-within",
+		    a->ifname);
 	if (may_rest(a, old, new, error))
 		return -1;
 	if (retire_in_old(a, old, new, of, until_ns, grown))

@@ -23,6 +23,7 @@ struct plan_pool {
 	char name[POLICY_NAME_MAX];
 	struct policy_target target[PACER_TARGETS_MAX];
 	enum plan_state state[PACER_TARGETS_MAX]; /* new or kept */
+	bool spent[PACER_TARGETS_MAX];		  /* new, and all is used (throttles.h) */
 	size_t n;
 };
 

@@ -231,33 +231,65 @@ int throttle_take(struct throttle_states *states, int line, struct policy_error 
 
 /* --- pools ---------------------------------------------------------------------------------- */
 
+/*
+ * For how long a target's uses count. As long as a lease can be on top, and not as long as it is,
+ * so that what lasts longer has the longer cooldown.
+ */
+static uint64_t counts_for_ns(const struct pacer_throttle_profile *each)
+{
+	return pacer_throttle_sum(each->cooldown_ns, LEASE_NS_MAX);
+}
+
 static uint32_t target_id(const struct policy_target *target)
 {
 	return target->kind == PACER_TARGET_INTERFACE ? compile_name_id(target->name)
 						      : target->number;
 }
 
-/* The state that knows what the target got under the policy in force; -1: it got nothing. */
-static int state_of(const struct pacer_policy *old, uint8_t kind, uint32_t id, uint64_t now_ns)
+/*
+ * Uses that were made under a longer cooldown than the one that judges them since: they may have
+ * been taken back too early. In a byte that the packet path does not read, as all of *draining.
+ */
+static bool is_shortened(const struct pacer_draining *draining)
 {
-	for (size_t i = 0; old && i < PACER_POOLS_MAX; i++)
-		for (size_t k = 0; k < old->pool[i].n; k++)
-			if (old->pool[i].kind == kind && old->pool[i].target[k] == id)
-				return old->pool[i].state[k];
-	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
-		if (old->draining[i].kind == kind && old->draining[i].target == id &&
-		    counts(&old->draining[i], now_ns))
-			return i;
-	return -1;
+	return draining->unused;
 }
 
-static bool has_state(const struct pacer_policy *bin, uint32_t state)
+/* What a target got under the policy in force. */
+struct target_state {
+	int state;	    /* -1: it got nothing */
+	uint64_t memory_ns; /* of its pool; 0: it is in none any more */
+	bool shortened;	    /* the state may lack some that still counts */
+};
+
+static struct target_state state_of(const struct pacer_policy *old, uint8_t kind, uint32_t id,
+				    uint64_t now_ns)
+{
+	struct target_state of = {-1, 0, false};
+
+	for (size_t i = 0; old && i < PACER_POOLS_MAX && of.state < 0; i++)
+		for (size_t k = 0; k < old->pool[i].n; k++)
+			if (old->pool[i].kind == kind && old->pool[i].target[k] == id)
+				of = (struct target_state){old->pool[i].state[k],
+							   counts_for_ns(&old->pool[i].throttle),
+							   false};
+	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
+		if (old->draining[i].kind == kind && old->draining[i].target == id &&
+		    counts(&old->draining[i], now_ns) && (of.state < 0 || of.state == (int)i)) {
+			of.state = (int)i;
+			of.shortened = is_shortened(&old->draining[i]);
+		}
+	return of;
+}
+
+/* For how long uses of the state count in the pool that has it; 0: none has. */
+static uint64_t state_counts_for_ns(const struct pacer_policy *bin, uint32_t state)
 {
 	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
 		for (size_t k = 0; k < bin->pool[i].n; k++)
 			if (bin->pool[i].state[k] == state)
-				return true;
-	return false;
+				return counts_for_ns(&bin->pool[i].throttle);
+	return 0;
 }
 
 static int pool_profile(const struct policy_pool *pool, size_t index,
@@ -288,8 +320,10 @@ static int pool_targets(const struct policy_pool *pool, const struct pacer_polic
 			struct throttle_states *states, struct pacer_pool *out,
 			struct plan_pool *plan, struct policy_error *error)
 {
+	uint64_t memory_ns = counts_for_ns(&out->throttle);
+
 	for (size_t k = 0; k < pool->n; k++) {
-		int state;
+		struct target_state of;
 
 		out->target[k] = target_id(&pool->target[k]);
 		if (has_target(bin, out->kind, out->target[k]))
@@ -298,13 +332,14 @@ static int pool_targets(const struct policy_pool *pool, const struct pacer_polic
 			    "pools: the name %s has the same hash as another target's: "
 			    "give one of them another name",
 			    pool->target[k].name);
-		state = state_of(old, out->kind, out->target[k], now_ns);
-		plan->state[k] = state < 0 ? PLAN_NEW : PLAN_KEPT;
-		if (state < 0)
-			state = throttle_take(states, pool->line, error);
-		if (state < 0)
+		of = state_of(old, out->kind, out->target[k], now_ns);
+		plan->spent[k] = of.shortened && memory_ns > of.memory_ns;
+		plan->state[k] = of.state < 0 || plan->spent[k] ? PLAN_NEW : PLAN_KEPT;
+		if (plan->state[k] == PLAN_NEW)
+			of.state = throttle_take(states, pool->line, error);
+		if (of.state < 0)
 			return -1;
-		out->state[k] = state;
+		out->state[k] = (uint16_t)of.state;
 		out->n = k + 1;
 		plan->target[k] = pool->target[k];
 	}
@@ -322,21 +357,36 @@ static uint32_t turn_of(const struct policy_pool *pool, const struct compile_pre
 	return 0;
 }
 
-/* What is in no pool is remembered in the place of its state, for the longer of two times. */
+/*
+ * What is in no pool, or in one that remembers it for less time, is remembered in the place of its
+ * state, for the longer of two times. A target that has another state began spent.
+ */
 static void leave(struct pacer_policy *bin, const struct pacer_draining *draining)
 {
 	struct pacer_draining *at = &bin->draining[draining->state];
+	uint64_t memory_ns = state_counts_for_ns(bin, draining->state);
+	bool before = at->until_ns && at->kind == draining->kind && at->target == draining->target;
+	struct pacer_draining next = *draining;
 
-	if (!has_state(bin, draining->state) && at->until_ns < draining->until_ns)
-		*at = *draining;
+	if (memory_ns ? memory_ns >= draining->memory_ns
+		      : has_target(bin, draining->kind, draining->target))
+		return;
+	if (memory_ns || (before && at->memory_ns > draining->memory_ns))
+		next.unused = true;
+	if (before) {
+		next.unused |= at->unused;
+		next.until_ns = pacer_later(at->until_ns, next.until_ns);
+		next.memory_ns = pacer_later(at->memory_ns, next.memory_ns);
+	}
+	*at = next;
 }
 
-/* The targets of *from that *bin does not have. until_ns as in plan.h. */
+/* The targets of *from that *bin does not have, or has for less time. until_ns as in plan.h. */
 static void leave_all(struct pacer_policy *bin, const struct pacer_policy *from, uint64_t until_ns)
 {
 	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
 		for (size_t k = 0; k < from->pool[i].n; k++) {
-			uint64_t memory_ns = throttle_memory_ns(&from->pool[i].throttle);
+			uint64_t memory_ns = counts_for_ns(&from->pool[i].throttle);
 
 			leave(bin, &(struct pacer_draining){
 				       .until_ns = pacer_throttle_sum(until_ns, memory_ns),
@@ -360,6 +410,27 @@ void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *
 			  uint64_t until_ns)
 {
 	leave_all(into, from, until_ns);
+}
+
+bool compile_shortens_targets(const struct pacer_policy *old, const struct pacer_policy *new)
+{
+	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (size_t k = 0; k < old->pool[i].n; k++) {
+			const struct pacer_pool *pool = &old->pool[i];
+			uint64_t memory_ns = state_counts_for_ns(new, pool->state[k]);
+
+			if (memory_ns ? memory_ns < counts_for_ns(&pool->throttle)
+				      : has_target(new, pool->kind, pool->target[k]))
+				return true;
+		}
+	return false;
+}
+
+void throttle_spend(struct pacer_throttle_state *state,
+		    const struct pacer_throttle_profile *profile, uint64_t now_ns)
+{
+	(void)pacer_throttle_open(profile, state, now_ns);
+	pacer_throttle_put(state, now_ns, UINT32_MAX); /* as many as any policy may let through */
 }
 
 void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns)

@@ -85,4 +85,15 @@ void compile_time_targets(struct pacer_policy *bin, uint64_t now_ns);
 void compile_keep_targets(struct pacer_policy *into, const struct pacer_policy *from,
 			  uint64_t until_ns);
 
+/*
+ * A target's state goes on in a pool of a shorter cooldown, which takes uses back earlier. Should a
+ * longer cooldown come again while they count, the target begins with another state, in which all
+ * is used: plan_pool.spent says so, and throttle_spend does it, to one that is empty. So a policy
+ * that comes back by itself must not have had a longer one: does the change from *old to *new
+ * shorten any, or begin any spent?
+ */
+bool compile_shortens_targets(const struct pacer_policy *old, const struct pacer_policy *new);
+void throttle_spend(struct pacer_throttle_state *state,
+		    const struct pacer_throttle_profile *profile, uint64_t now_ns);
+
 #endif
