@@ -1953,6 +1953,7 @@ static const struct {
     {two, "b.limits[0].gap", "2ms", 8,
      "b.limits[0].gap: no such field that can be set; there are packets, window"},
     {two, "b.limits[0].key", "dst", 8, "no such field that can be set"},
+    {two, "b.limits[0].key", "src/16,48", 8, "b.limits[0].key: no such field that can be set"},
     {two, "b.limits[1].gap", "2ms", 6, "no such limit: the rule has 1, counted from 0"},
     {two, "b.limits[9999].gap", "2ms", 0, "write RULE.limits[N].FIELD"},
     {two, "b.limits[0]", "2ms", 0, "write RULE.limits[N].FIELD"},

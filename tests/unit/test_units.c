@@ -583,6 +583,24 @@ static void texts_read_back(void **state)
 	}
 }
 
+static void durations_that_are_wrong(void **state)
+{
+	static const char *const is_long[] = {"53376d", "1281024h", "99999999999999999999s",
+					      "5000000000000.5s"};
+	static const char *const is_none[] = {
+	    "", "d", "5", "hour", "5 d", "-53376d", "53376dd", "0.1ns", "53376days of all"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(is_long) / sizeof(*is_long); i++)
+		assert_string_equal(units_duration_wrong(is_long[i]),
+				    "is too long: at most 53375d");
+	for (size_t i = 0; i < sizeof(is_none) / sizeof(*is_none); i++)
+		assert_string_equal(units_duration_wrong(is_none[i]),
+				    "is not a duration such as 90s or 10m");
+	/* one that is no time, where a time is wanted */
+	assert_string_equal(units_duration_wrong("0s"), "is not a duration such as 90s or 10m");
+}
+
 /* What is read for an amount is all of it: 39 digits, and 40. */
 static void long_amounts(void **state)
 {
@@ -609,10 +627,10 @@ int main(void)
 	    cmocka_unit_test(sizes),	       cmocka_unit_test(rates),
 	    cmocka_unit_test(prefixes),	       cmocka_unit_test(mapped_prefixes),
 	    cmocka_unit_test(ranges),	       cmocka_unit_test(texts),
-	    cmocka_unit_test(texts_read_back), cmocka_unit_test(rounded),
-	    cmocka_unit_test(bytes),	       cmocka_unit_test(rates_over),
-	    cmocka_unit_test(rate_texts),      cmocka_unit_test(long_amounts),
-	    cmocka_unit_test(plurals),
+	    cmocka_unit_test(texts_read_back), cmocka_unit_test(durations_that_are_wrong),
+	    cmocka_unit_test(rounded),	       cmocka_unit_test(bytes),
+	    cmocka_unit_test(rates_over),      cmocka_unit_test(rate_texts),
+	    cmocka_unit_test(long_amounts),    cmocka_unit_test(plurals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

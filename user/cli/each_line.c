@@ -55,7 +55,7 @@ static int read_line(char *text, int line, bool timed, uint64_t for_ns, line_tak
 	if (time && !*time)
 		return wrong_line(line, "wants a duration such as 90s or 10m", "--for");
 	if (time && (units_duration(time, &for_ns) || !for_ns))
-		return wrong_line(line, "is not a duration such as 90s or 10m", time);
+		return wrong_line(line, units_duration_wrong(time), time);
 	return take(to, trimmed(element), for_ns, line);
 }
 

@@ -87,7 +87,7 @@ static enum parsed take_time(const struct reading *r, const char *text, uint64_t
 {
 	if (!units_duration(text, ns) && *ns)
 		return PARSED;
-	(void)misused(r->verb->name, "%s is not a duration such as 90s or 10m", text);
+	(void)misused(r->verb->name, "%s %s", text, units_duration_wrong(text));
 	return PARSED_WRONG;
 }
 

@@ -470,7 +470,7 @@ static char *set_value(struct source *s, const char *path, const char *value)
 	bool out_of_memory = false;
 	char *text;
 
-	if (check_value(s, path, value) || locate(s, path, &target) ||
+	if (locate(s, path, &target) || check_value(s, path, value) ||
 	    check_shared(s, path, &target))
 		return NULL;
 	if (!target.value && target.behind)
