@@ -485,6 +485,10 @@ static void test_the_longer_time_is_kept(void **unused)
 	compile_keep_targets(&into, &from, 99 * SECOND);
 	assert_true(into.draining[3].until_ns == 100 * SECOND + SECOND / 10);
 	assert_true(into.draining[3].memory_ns == 10 * SECOND);
+	from.pool[0].throttle.cooldown_ns =
+	    20 * SECOND; /* what is gone does not come back by that */
+	compile_keep_targets(&into, &from, 99 * SECOND);
+	assert_true(into.draining[3].unused);
 }
 
 #define COOLING(targets, cooldown) \

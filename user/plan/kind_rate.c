@@ -119,12 +119,10 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
  * from then on it has counted all that its rule let through. 0: from the load on.
  */
 #define SINCE_SHIFT    16
-#define SINCE_SET      ((1ull << 46) - 1) /* from a change on that is still to be in force */
+#define SINCE_SET      ((1ull << 47) - 1) /* from a change on that is still to be in force */
 #define SINCE_OWES     (1ull << 47)	  /* beside that: see owe */
-#define SINCE_LOWERED  (1ull << 46)	  /* and: its burst was larger, in the same entries */
-#define SINCE_FLAGS    (SINCE_OWES | SINCE_LOWERED)
-#define MARGIN	       0.99 /* for the precision of a double */
-#define SINCE_FORMERLY 1ull /* before this clock began */
+#define MARGIN	       0.99		  /* for the precision of a double */
+#define SINCE_FORMERLY 1ull		  /* before this clock began */
 
 static uint64_t word_of(const struct pacer_limiter *t)
 {
@@ -141,12 +139,12 @@ static void put_word(struct pacer_limiter *t, uint64_t word)
 
 static uint64_t since_of(const struct pacer_limiter *t)
 {
-	return word_of(t) & ~SINCE_FLAGS;
+	return word_of(t) & ~SINCE_OWES;
 }
 
 static void put_since(struct pacer_limiter *t, uint64_t since)
 {
-	put_word(t, since | (word_of(t) & SINCE_FLAGS));
+	put_word(t, since | (word_of(t) & SINCE_OWES));
 }
 
 static void begins(struct pacer_limiter *t)
@@ -226,7 +224,7 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 	(void)host;
 	t->rate.begin_ns = old->rate.begin_ns;
 	put_peak(t, peak_ns(old));
-	put_word(t, word_of(old) | (allowance(t) < allowance(old) ? SINCE_LOWERED : 0));
+	put_word(t, word_of(old));
 	if (old->until_ns) /* it may end before the change is in force, and has to count anew */
 		put_since(t, SINCE_SET);
 	return same_time(t, old);
@@ -236,8 +234,6 @@ static void take_value(struct pacer_limiter *t, const struct pacer_limiter *from
 {
 	uint64_t most_ns = pacer_later(peak_ns(t), peak_ns(from));
 
-	if (allowance(from) < allowance(t))
-		put_word(t, word_of(t) | SINCE_LOWERED);
 	__atomic_store_n(&t->rate.burst_ns, from->rate.burst_ns, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->rate.burst_frac, from->rate.burst_frac, __ATOMIC_RELEASE);
 	put_peak(t, most_ns);
@@ -266,14 +262,15 @@ static bool has_waited(const struct pacer_limiter *t, uint64_t at_ns)
  * As t begins, a key has none of the burst. If it had used a larger one of about this speed before,
  * it owes the difference. A key that never rests pays nothing back, and would have the difference
  * once more if the burst grew. Where the speeds are a factor of two apart, the time in which a
- * burst as large builds makes up for it.
+ * burst as large builds makes up for it. What was larger in the same entries before is paid: the
+ * rate before lasts for that (peak_ns).
  */
 static void owe(struct pacer_limiter *t, const struct pacer_limiter *before)
 {
 	u128 unit = unit_of(t), unit_before = unit_of(before);
 
 	if (t->rate.cost == before->rate.cost && unit < 2 * unit_before && unit_before < 2 * unit &&
-	    ((word_of(before) & SINCE_FLAGS) || value(before) > value(t)))
+	    ((word_of(before) & SINCE_OWES) || value(before) > value(t)))
 		put_word(t, word_of(t) | SINCE_OWES);
 }
 
