@@ -532,10 +532,9 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 	if (compile_shortens_targets(old, new))
 		return policy_fail(
 		    error, 0,
-		    "%s: a pool's cooldown that is shortened, or is long again too early, cannot "
-		    "be "
-		    "tried, as its targets would have more when the trial ends: apply it without "
-		    "--confirm-within",
+		    "%s: a pool's cooldown that is shortened, or is long again too early, "
+		    "cannot be tried: its targets would get more after the trial: apply it "
+		    "without --confirm-within",
 		    a->ifname);
 	if (may_rest(a, old, new, error))
 		return -1;
