@@ -521,11 +521,11 @@ static void test_a_cooldown_that_is_back(void **unused)
 	host.now_ns += 9 * SECOND + COUNTS - 1;
 	assert_int_not_equal(cools(COOLING("x, y", "2s"), true), x);
 	assert_true(compile_shortens_targets(&before.bin, &now.bin));
-	assert_int_equal(draining_throttles(), 0); /* all that counts is in the new ones */
+	assert_int_equal(draining_throttles(), 2); /* what was under the longest is not in them */
 	/* later it goes on */
 	x = now.bin.pool[0].state[0];
 	assert_int_equal(cools(COOLING("x, y", "1s"), false), x);
-	host.now_ns += SECOND + COUNTS;
+	host.now_ns += 9 * SECOND + COUNTS;
 	assert_int_equal(cools(COOLING("x, y", "10s"), false), x);
 	assert_false(compile_shortens_targets(&before.bin, &now.bin));
 	assert_int_equal(cools(COOLING("x, y", "20s"), false), x);
@@ -553,6 +553,56 @@ static void test_a_cooldown_that_is_back_elsewhere(void **unused)
 	time_draining();
 	assert_int_equal(now.bin.draining[x].until_ns, host.now_ns + 9 * SECOND + COUNTS);
 	assert_int_not_equal(cools(COOLING("x", "1s"), true), x);
+}
+
+/* The longest is what counts, whatever has begun spent in between. */
+static void test_the_longest_cooldown_counts(void **unused)
+{
+	uint32_t x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" COOLING("x", "30s")), 0);
+	(void)cools(COOLING("x", "3s"), false);
+	x = cools(COOLING("x", "5s"), true);
+	assert_int_equal(now.bin.draining[x].until_ns, host.now_ns + 29 * SECOND + COUNTS);
+	assert_int_equal(draining_throttles(), 1);
+	host.now_ns += 6 * SECOND;
+	assert_int_not_equal(cools(COOLING("x", "30s"), true), x);
+	assert_int_equal(draining_throttles(), 0);
+	(void)cools(COOLING("x", "3s"), false);
+	assert_int_equal(apply_pools(""), 0);
+	time_draining();
+	(void)cools(COOLING("x", "3s"), true);
+	(void)cools(COOLING("x", "30s"), true);
+}
+
+/* ... and whichever of two states a trial that took it from none has left. */
+static void test_a_target_that_was_tried_again(void **unused)
+{
+	struct pacer_policy *old = &before.bin;
+
+	(void)unused;
+	for (int low = 0; low < 2; low++) {
+		uint32_t x, y;
+
+		assert_int_equal(load("rules: []\npools:\n" COOLING("y", "1ms")), 0);
+		assert_int_equal(apply_pools(COOLING("x, y", "30s")), 0);
+		time_draining();
+		x = now.bin.pool[0].state[0];
+		assert_int_equal(apply_pools(COOLING("x, y", "3s")), 0);
+		time_draining();
+		assert_int_equal(apply_pools(low ? "" : COOLING("y", "3s")), 0);
+		time_draining();
+		host.now_ns += low ? 0 : SECOND;
+		if (low) /* y's place is free, below that of x */
+			now.bin.draining[now.bin.draining[0].target == now.bin.draining[x].target]
+			    .until_ns = 0;
+		y = cools(COOLING("x", "3s"), true);
+		assert_true(low ? y < x : y > x);
+		compile_keep_targets(old, &now.bin, host.now_ns + SECOND);
+		now.bin = *old;
+		(void)cools(COOLING("x", "30s"), true);
+	}
 }
 
 /* ... and where an unconfirmed policy had the longer one. */
@@ -1119,6 +1169,8 @@ int main(void)
 	    TEST(test_the_longer_time_is_kept),
 	    TEST(test_a_cooldown_that_is_back),
 	    TEST(test_a_cooldown_that_is_back_elsewhere),
+	    TEST(test_the_longest_cooldown_counts),
+	    TEST(test_a_target_that_was_tried_again),
 	    TEST(test_a_cooldown_that_was_tried),
 	    TEST(test_spent),
 	    TEST(test_states_come_back),

@@ -660,6 +660,28 @@ static void test_a_burst_that_was_lowered_lasts(void **unused)
 	}
 }
 
+/* ... also where a trial that gave way had the larger one. */
+static void test_a_burst_that_was_large_on_trial_lasts(void **unused)
+{
+	uint64_t now_ns, from_ns;
+	uint32_t n;
+
+	(void)unused;
+	begin(HEAD RULE("{key: src, rate: 10/s, burst: 5, entries: 64}"));
+	try_out(HEAD RULE("{key: src, rate: 10/s, burst: 500, entries: 64}"), no_sets);
+	now_ns = from_ns = host.now_ns + TRIAL_NS - SECOND;
+	n = admitted(&now.bin, &now_ns, now_ns + SECOND);
+	now.bin = before.bin;
+	host.now_ns = now_ns;
+	assert_int_equal(apply(HEAD RULE("{key: src, rate: 25/s, burst: 5, entries: 64}")), 0);
+	time_draining();
+	n += admitted(&now.bin, &now_ns, from_ns + 6 * SECOND);
+	assert_true(n > 500 && n <= 500 + 10 * 6);
+	n += admitted(&now.bin, &now_ns, from_ns + 21 * SECOND);
+	assert_true(n <= 500 + 10 * 21);
+	teardown(NULL);
+}
+
 /* ... also one that a trial has lowered, and of a burst that is as long as there may be. */
 static void test_a_burst_that_a_trial_lowers_lasts(void **unused)
 {
@@ -789,6 +811,7 @@ int main(void)
 	    TEST(test_a_burst_that_grows_back),
 	    TEST(test_a_burst_that_was_lowered_before),
 	    TEST(test_a_burst_that_was_lowered_lasts),
+	    TEST(test_a_burst_that_was_large_on_trial_lasts),
 	    TEST(test_a_burst_that_a_trial_lowers_lasts),
 	    TEST(test_a_burst_that_begins_on_trial_grows),
 	    TEST(test_a_burst_that_was_larger_on_trial),

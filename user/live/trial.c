@@ -213,6 +213,8 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 
 			if (was && compile_rate_waits(t))
 				wait_as(was, t, until_ns + KEPT);
+			if (was)
+				compile_keep_peak(was, t);
 			if (!was || !was->until_ns)
 				continue;
 			tighten(was, t);
@@ -240,6 +242,7 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		shares_move(&t, of->other_fleet);
 		t.until_ns = end_in_old(from, &t, until_ns);
 		if (was) {
+			compile_keep_peak(was, &t);
 			tighten(was, &t);
 			was->until_ns = pacer_later(was->until_ns, t.until_ns);
 			continue;

@@ -91,6 +91,9 @@ uint64_t compile_drained_ns(const struct pacer_policy *bin);
 void compile_begin_rates(struct pacer_rule *rule, uint64_t now_ns);
 /* Are there rates of which that is to say since when they count? */
 bool compile_rates_begin(const struct pacer_rule *rule);
+/* Should *from, on trial in the entries of *t, give way: its keys may be ahead by a larger burst.
+ */
+void compile_keep_peak(struct pacer_limiter *t, const struct pacer_limiter *from);
 /* A rate has not counted all that its rule let through before. */
 void compile_counts_from(struct pacer_limiter *t, uint64_t at_ns);
 /* It counts from then on, if that is still to be said. */

@@ -82,6 +82,12 @@ static void put_peak(struct pacer_limiter *t, uint64_t peak_ns)
 	memcpy(t->rate.unused, &peak_ns, sizeof(t->rate.unused));
 }
 
+void compile_keep_peak(struct pacer_limiter *t, const struct pacer_limiter *from)
+{
+	if (pacer_limiter_kind_of(t) == PACER_LIMITER_RATE)
+		put_peak(t, pacer_later(peak_ns(t), peak_ns(from)));
+}
+
 /* So far ahead a TAT may be, and its fraction. */
 static uint64_t memory_ns(const struct pacer_limiter *t)
 {

@@ -275,9 +275,10 @@ static struct target_state state_of(const struct pacer_policy *old, uint8_t kind
 							   false};
 	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
 		if (old->draining[i].kind == kind && old->draining[i].target == id &&
-		    counts(&old->draining[i], now_ns) && (of.state < 0 || of.state == (int)i)) {
-			of.state = (int)i;
-			of.shortened = is_shortened(&old->draining[i]);
+		    counts(&old->draining[i], now_ns)) {
+			of.state = of.state < 0 ? (int)i : of.state;
+			/* a trial may have begun another one beside it */
+			of.shortened |= is_shortened(&old->draining[i]);
 		}
 	return of;
 }
@@ -306,13 +307,19 @@ static int pool_profile(const struct policy_pool *pool, size_t index,
 	return throttle_profile(&each, &at, host->cpus, host->resolution_ns, profile, error);
 }
 
-static bool has_target(const struct pacer_policy *bin, uint8_t kind, uint32_t id)
+/* The state that a target has; -1: it is in no pool. */
+static int state_in(const struct pacer_policy *bin, uint8_t kind, uint32_t id)
 {
 	for (size_t i = 0; i < PACER_POOLS_MAX; i++)
 		for (size_t k = 0; k < bin->pool[i].n; k++)
 			if (bin->pool[i].kind == kind && bin->pool[i].target[k] == id)
-				return true;
-	return false;
+				return bin->pool[i].state[k];
+	return -1;
+}
+
+static bool has_target(const struct pacer_policy *bin, uint8_t kind, uint32_t id)
+{
+	return state_in(bin, kind, id) >= 0;
 }
 
 static int pool_targets(const struct policy_pool *pool, const struct pacer_policy *old,
@@ -359,19 +366,26 @@ static uint32_t turn_of(const struct policy_pool *pool, const struct compile_pre
 
 /*
  * What is in no pool, or in one that remembers it for less time, is remembered in the place of its
- * state, for the longer of two times. A target that has another state began spent.
+ * state, for the longer of two times. A target that has another state began spent: by that it
+ * remembers all that its pool does, but not what a longer cooldown would.
  */
 static void leave(struct pacer_policy *bin, const struct pacer_draining *draining)
 {
-	struct pacer_draining *at = &bin->draining[draining->state];
-	uint64_t memory_ns = state_counts_for_ns(bin, draining->state);
-	bool before = at->until_ns && at->kind == draining->kind && at->target == draining->target;
-	struct pacer_draining next = *draining;
+	struct pacer_draining next = *draining, *at;
+	int has = state_in(bin, draining->kind, draining->target);
+	uint64_t memory_ns;
+	bool before;
 
-	if (memory_ns ? memory_ns >= draining->memory_ns
-		      : has_target(bin, draining->kind, draining->target))
+	if (has >= 0 && has != draining->state && !is_shortened(draining))
 		return;
-	if (memory_ns || (before && at->memory_ns > draining->memory_ns))
+	if (has >= 0)
+		next.state = (uint16_t)has;
+	at = &bin->draining[next.state];
+	memory_ns = state_counts_for_ns(bin, next.state);
+	before = at->until_ns && at->kind == next.kind && at->target == next.target;
+	if (memory_ns && memory_ns >= next.memory_ns)
+		return;
+	if (memory_ns || (before && at->memory_ns > next.memory_ns))
 		next.unused = true;
 	if (before) {
 		next.unused |= at->unused;
