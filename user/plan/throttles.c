@@ -376,8 +376,6 @@ static void leave(struct pacer_policy *bin, const struct pacer_draining *drainin
 	uint64_t memory_ns;
 	bool before;
 
-	if (has >= 0 && has != draining->state && !is_shortened(draining))
-		return;
 	if (has >= 0)
 		next.state = (uint16_t)has;
 	at = &bin->draining[next.state];
