@@ -1176,6 +1176,33 @@ static void test_a_burst_grows_beside_another_rate(void **unused)
 	assert_string_equal(limiters_text(0), "G= G=");
 }
 
+/* It begins anew, too, where the other rate was looser, and may stay so until it ends. */
+static void test_a_burst_grows_beside_one_that_is_lowered(void **unused)
+{
+	static const struct {
+		const char *before, *after, *limiters;
+	} cases[] = {
+	    {"{key: src, rate: 25/s, burst: 3}, {key: src, rate: 60/s, burst: 100, entries: 64}",
+	     "{key: src, rate: 25/s, burst: 200}, {key: src, rate: 60/s, burst: 2, entries: 256}",
+	     "G+ G+ G- G-"},
+	    {"{key: src, rate: 25/s, burst: 3}, {key: src, rate: 60/s, burst: 100}",
+	     "{key: src, rate: 25/s, burst: 200}, {key: src, rate: 60/s, burst: 2}", "G= G="},
+	    {"{key: src, rate: 25/s, burst: 3}, {key: src, rate: 60/s, burst: 2, entries: 64}",
+	     "{key: src, rate: 25/s, burst: 200}, {key: src, rate: 60/s, burst: 2, entries: 256}",
+	     "G= G+ G-"},
+	    /* the other one's state goes on, which is seen later */
+	    {"{key: src, rate: 25/s, burst: 3}, {key: src, rate: 60/s, burst: 3}",
+	     "{key: src, rate: 25/s, burst: 200}, {key: src, rate: 60/s, burst: 2}", "G+ G= G-"},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		assert_int_equal(load(rule_of("clock: exact", cases[i].before)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", cases[i].after)), 0);
+		assert_string_equal(limiters_text(0), cases[i].limiters);
+	}
+}
+
 /*
  * Of a burst that still builds, more would be there at once: it begins anew. So does one that is
  * all there, but would not be if it had been as large: what was taken meanwhile would not count.
@@ -1227,22 +1254,34 @@ static void test_a_burst_that_builds_is_lowered(void **unused)
 	}
 }
 
+#define EXACT  "clock: exact"
+#define COARSE "clock: coarse"
+
 /* What a key owes to a larger burst before: of a speed that does not make up for it. */
 static void test_a_burst_grows_that_was_larger(void **unused)
 {
 	static const struct {
-		const char *first, *then, *more;
+		const char *clock, *first, *then, *more; /* the clock at first */
 		bool owes;
 	} cases[] = {
-	    {"rate: 20/s, burst: 30, entries: 64", "rate: 20/s, burst: 20, entries: 128",
+	    {EXACT, "rate: 20/s, burst: 30, entries: 64", "rate: 20/s, burst: 20, entries: 128",
 	     "rate: 20/s, burst: 25, entries: 128", true},
-	    {"rate: 20/s, burst: 20, entries: 64", "rate: 20/s, burst: 20, entries: 128",
+	    {EXACT, "rate: 20/s, burst: 20, entries: 64", "rate: 20/s, burst: 20, entries: 128",
 	     "rate: 20/s, burst: 25, entries: 128", false},
-	    {"rate: 39/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", true},
-	    {"rate: 40/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", false},
-	    {"rate: 11/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", true},
-	    {"rate: 10/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25", false},
-	    {"rate: 20kB/s, burst: 30kB", "rate: 20000/s, burst: 20", "rate: 20000/s, burst: 25",
+	    {EXACT, "rate: 39/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25",
+	     true},
+	    {EXACT, "rate: 40/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25",
+	     false},
+	    {EXACT, "rate: 11/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25",
+	     true},
+	    {EXACT, "rate: 10/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25",
+	     false},
+	    {EXACT, "rate: 20kB/s, burst: 30kB", "rate: 20000/s, burst: 20",
+	     "rate: 20000/s, burst: 25", false},
+	    /* a tick smaller, it was larger by a part of a packet */
+	    {COARSE, "rate: 20/s, burst: 21", "rate: 20/s, burst: 20", "rate: 20/s, burst: 21",
+	     true},
+	    {COARSE, "rate: 20/s, burst: 20", "rate: 20/s, burst: 20", "rate: 20/s, burst: 21",
 	     false},
 	};
 	char limit[128];
@@ -1250,22 +1289,22 @@ static void test_a_burst_grows_that_was_larger(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(cases); i++) {
 		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].first);
-		assert_int_equal(load(rule_of("clock: exact", limit)), 0);
+		assert_int_equal(load(rule_of(cases[i].clock, limit)), 0);
 		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].then);
-		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_int_equal(apply(rule_of(EXACT, limit)), 0);
 		assert_string_equal(limiters_text(0), "G+ G-");
 		time_draining();
 		host.now_ns += 100 * SECOND;
 		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].more);
-		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_int_equal(apply(rule_of(EXACT, limit)), 0);
 		assert_string_equal(limiters_text(0), cases[i].owes ? "G+ G-" : "G=");
 		time_draining();
 		host.now_ns += 100 * SECOND; /* and what one owes the next one does */
 		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].then);
-		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_int_equal(apply(rule_of(EXACT, limit)), 0);
 		assert_string_equal(limiters_text(0), "G=");
 		snprintf(limit, sizeof(limit), "{key: src, %s}", cases[i].more);
-		assert_int_equal(apply(rule_of("clock: exact", limit)), 0);
+		assert_int_equal(apply(rule_of(EXACT, limit)), 0);
 		assert_string_equal(limiters_text(0), cases[i].owes ? "G+ G-" : "G=");
 	}
 }
@@ -3305,6 +3344,7 @@ int main(void)
 	    TEST(test_draining_rates_of_several_ends),
 	    TEST(test_what_ends_soon_is_held),
 	    TEST(test_a_burst_grows_beside_another_rate),
+	    TEST(test_a_burst_grows_beside_one_that_is_lowered),
 	    TEST(test_a_burst_that_builds_grows),
 	    TEST(test_a_burst_that_builds_is_lowered),
 	    TEST(test_a_burst_grows_that_was_larger),

@@ -129,6 +129,7 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
 #define SINCE_OWES     (1ull << 47)	  /* beside that: see owe */
 #define MARGIN	       0.99		  /* for the precision of a double */
 #define SINCE_FORMERLY 1ull		  /* before this clock began */
+#define PRECISION      1e-9		  /* of a burst at two speeds */
 
 static uint64_t word_of(const struct pacer_limiter *t)
 {
@@ -264,6 +265,12 @@ static bool has_waited(const struct pacer_limiter *t, uint64_t at_ns)
 	       (t->rate.begin_ns < at_ns && at_ns - t->rate.begin_ns >= t->rate.burst_ns + 1);
 }
 
+/* In packets or bytes, and parts of one: under the coarse clock a burst is a tick smaller. */
+static double burst(const struct pacer_limiter *t)
+{
+	return (double)allowance(t) / (double)unit_of(t);
+}
+
 /*
  * As t begins, a key has none of the burst. If it had used a larger one of about this speed before,
  * it owes the difference. A key that never rests pays nothing back, and would have the difference
@@ -276,7 +283,7 @@ static void owe(struct pacer_limiter *t, const struct pacer_limiter *before)
 	u128 unit = unit_of(t), unit_before = unit_of(before);
 
 	if (t->rate.cost == before->rate.cost && unit < 2 * unit_before && unit_before < 2 * unit &&
-	    ((word_of(before) & SINCE_OWES) || value(before) > value(t)))
+	    ((word_of(before) & SINCE_OWES) || burst(before) > burst(t) * (1 + PRECISION)))
 		put_word(t, word_of(t) | SINCE_OWES);
 }
 

@@ -98,10 +98,14 @@ static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
 	return (compare(a, b) > 0) == !looser;
 }
 
-/* Has the limit, of the draft and another speed, not counted what this one has let through? */
+/*
+ * Has the limit, of the draft and another speed, not counted what this one has let through? Nor has
+ * one whose value is lowered, unless its state goes on: what it was may be in force until it ends.
+ */
 static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
-		     const struct pacer_limiter *t, const struct pacer_limiter *old)
+		     const struct draft *d, const struct pacer_limiter *old)
 {
+	const struct pacer_limiter *t = &d->limiter;
 	const struct limit_kind *kind = kind_of_limiter(t);
 	struct pacer_limiter ends = *old;
 
@@ -110,8 +114,9 @@ static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
 		const struct pacer_limiter *was = &rule->limiter[k];
 
 		if (!was->until_ns && was->kind == t->kind && keymask_same(was, t) &&
-		    kind->same_time(was, t))
-			return kind->is_younger(was, &ends, change->now_ns);
+		    kind->same_time(was, t) && !kind->is_younger(was, &ends, change->now_ns) &&
+		    (d->state == PLAN_KEPT || kind->allowance(was) <= kind->allowance(t)))
+			return false;
 	}
 	return true;
 }
@@ -144,8 +149,9 @@ static bool outdone(const struct change *change, const struct draft_rule *d,
 			return true;
 		if (!more || other->kind != t->kind)
 			continue;
-		if (kind->same_time(other, t) ? kind->allowance(other) < kind->allowance(t)
-					      : kind->beside && is_fresh(change, rule, other, old))
+		if (kind->same_time(other, t)
+			? kind->allowance(other) < kind->allowance(t)
+			: kind->beside && is_fresh(change, rule, &d->at[k], old))
 			return true;
 	}
 	return false;
