@@ -131,7 +131,7 @@ comma   := ,
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net, but object.c,
 # for which a test of its own waits for that.
-WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|banning|fleet_many|set_oracle)\.h"' tests/unit/test_*.c)
+WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|at_work|banning|fleet_many|set_oracle)\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
 ifneq ($(filter-out $(SUITES),$(ASKED)),)
@@ -145,8 +145,8 @@ check-unit: $(SUITES) ## build and run all unit tests, without root
 	@for t in $^; do $$t || failed="$$failed $$t"; done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 # Long runs want no sanitizers: SANITIZE= BUILD=build/plain.
-sequences: $(BUILD)/unit/test_sequences ## change a pacer at random, for long (N= sequences of each kind, FROM= a seed, FAMILY= one kind)
-	SEQUENCES=$(or $(N),1000) FROM=$(or $(FROM),1) $<
+sequences: $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains ## change a pacer at random, for long (N= sequences of each kind, FROM= a seed, FAMILY= one kind)
+	SEQUENCES=$(or $(N),1000) CHAINS=$(or $(N),1000)0 FROM=$(or $(FROM),1) sh -c 'for t; do $$t || exit 1; done' sh $^
 
 $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
@@ -161,7 +161,7 @@ $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_snapshot: $(BUILD)/unit/stepped/snapshot.o
 $(BUILD)/unit/test_second_look: $(BUILD)/unit/stepped/still.o $(BUILD)/unit/stepped/ban_notes.o $(BUILD)/unit/stepped/notes.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
-$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_sequences: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains: LINK := -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
 $(BUILD)/unit/test_save: LINK += -Wl,--wrap=file_lock
 $(BUILD)/unit/test_plot: LINK := -Wl,--wrap=rename

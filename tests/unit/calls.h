@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: what else of the tools a change of a pacer at work calls: the clock and the CPUs are
- * those of kernel.h; there are no targets and no samples. Any of these may fail.
+ * those of kernel.h; targets are put nowhere, and there are no samples. Any of these may fail.
  */
 #ifndef PACER_TEST_CALLS_H
 #define PACER_TEST_CALLS_H
@@ -37,13 +37,15 @@ int host_cpus(struct policy_error *why)
 }
 
 static bool targets_fail, samples_fail;
+static void (*targets_hook)(uint32_t copy); /* what is gone when they are put; NULL: nothing */
 
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,
 		struct policy_error *why)
 {
 	(void)maps;
-	(void)copy;
 	(void)wanted;
+	if (targets_hook && !targets_fail)
+		targets_hook(copy);
 	return targets_fail ? policy_fail(why, 0, "no room for targets") : 0;
 }
 

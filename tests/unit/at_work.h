@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: a pacer at work in a kernel made of memory, whose policies change: packets, changes and
+ * restarts of it, and an oracle that looks at each packet that is admitted. Of each kind of limit
+ * and each key, no window admits more than the loosest of the policies that were in force in it
+ * would.
+ *
+ * To be linked as kernel.h says.
+ */
+#ifndef PACER_TEST_AT_WORK_H
+#define PACER_TEST_AT_WORK_H
+
+#include "paced.h"
+#include "variants.h"
+
+#include <sys/random.h>
+
+#include "live/change.h"
+#include "live/copies.h"
+#include "live/restore.h"
+#include "live/state_file.h"
+
+struct pacer_walk;
+
+static uint32_t to_pool(const struct pacer_walk *w);
+
+#define PACER_TO_POOL(frame, walk)    ((void)(frame), to_pool(walk))
+#define PACER_POOL_STATE	      struct pacer_pool
+#define PACER_POOL_TURN(pool)	      (&(pool)->turn)
+#define PACER_POOL_THROTTLE(pool, at) (&throttles[(pool)->state[(at) & (PACER_TARGETS_MAX - 1)]])
+#include "pool.h"
+#include "parsed.h"
+
+#define SOURCES	 3u
+#define UDP	 17u
+#define LEASED	 32u  /* throttles that there are at a time, at most */
+#define LOOKBACK 400u /* admissions of a key, of which windows of rates are looked at */
+#define QUIET_NS (120 * SECOND)
+
+/* What is run, and how it went. */
+static struct {
+	const char *name; /* how it is run again, alone */
+	bool told;	  /* all that is done */
+	bool broken;	  /* a limit was passed */
+	bool lost;	  /* the state of what was */
+	uint32_t done, refused;
+	uint64_t lapses_ns; /* when a policy on trial does, by the oracle's clock; 0: none is */
+} work;
+
+/* --- time ---------------------------------------------------------------------------------------
+ */
+
+#define EPOCH_NS (1000 * SECOND)
+
+/* The clock of packets begins anew with each boot. The oracle's and that of the day go on. */
+static struct {
+	uint32_t n;
+	uint64_t before_ns; /* the oracle's clock when it was 0 */
+	bool believed;	    /* the clock of the day */
+} boot;
+
+static uint64_t now_ns(void)
+{
+	return boot.before_ns + kernel_now_ns;
+}
+
+struct clocks clocks_read(void)
+{
+	struct clocks c = {.mono_ns = kernel_now_ns,
+			   .boot_ns = kernel_now_ns,
+			   .real_ns = EPOCH_NS + now_ns(),
+			   .believed = boot.believed};
+
+	snprintf(c.boot_id, sizeof(c.boot_id), "boot-%" PRIu32, boot.n);
+	return c;
+}
+
+/* What secrets are drawn from is of the seed, too. */
+ssize_t getrandom(void *to, size_t n, unsigned int flags)
+{
+	uint64_t *word = to;
+
+	(void)flags;
+	assert_int_equal(n % sizeof(*word), 0);
+	for (size_t i = 0; i < n / sizeof(*word); i++)
+		word[i] = draw();
+	return (ssize_t)n;
+}
+
+/* --- what is leased -----------------------------------------------------------------------------
+ */
+
+static struct pacer_throttle_lease lease[KERNEL_CPUS][PACER_THROTTLES];
+static struct pacer_pool_lease pool_lease[KERNEL_CPUS][2][PACER_POOLS_MAX];
+
+/* The tools read and write leases by throttle, packets by CPU. */
+static void put_leases(void)
+{
+	struct pacer_throttle_lease value[KERNEL_CPUS];
+
+	for (uint32_t i = 0; i < LEASED; i++) {
+		for (uint32_t cpu = 0; cpu < KERNEL_CPUS; cpu++)
+			value[cpu] = lease[cpu][i];
+		assert_int_equal(bpf_map_update_elem(KERNEL_LEASES, &i, value, 0), 0);
+	}
+}
+
+static void take_leases(void)
+{
+	struct pacer_throttle_lease value[KERNEL_CPUS];
+
+	for (uint32_t i = 0; i < LEASED; i++) {
+		assert_int_equal(bpf_map_lookup_elem(KERNEL_LEASES, &i, value), 0);
+		for (uint32_t cpu = 0; cpu < KERNEL_CPUS; cpu++)
+			lease[cpu][i] = value[cpu];
+	}
+}
+
+/* Those of a copy's pools are gone when its targets are put in. */
+static void forget_pool_leases(uint32_t copy)
+{
+	for (uint32_t cpu = 0; cpu < KERNEL_CPUS; cpu++)
+		memset(pool_lease[cpu][copy], 0, sizeof(pool_lease[cpu][copy]));
+}
+
+static void no_leases(void)
+{
+	targets_hook = forget_pool_leases;
+	forget_pool_leases(0);
+	forget_pool_leases(1);
+	memset(lease, 0, sizeof(lease));
+	put_leases();
+}
+
+/* --- a pacer at work ----------------------------------------------------------------------------
+ */
+
+static uint32_t in_force(void)
+{
+	return (uint32_t)strtoul(copies[copies_in_force(&pacer)].text + 2, NULL, 10);
+}
+
+/* --- what was done, and what was admitted -------------------------------------------------------
+ */
+
+#define NO_TARGET VARIANT_TARGETS
+
+static struct {
+	uint64_t at_ns;
+	uint32_t variant;
+} since[4096]; /* from when on each policy was in force, as packets could see it */
+static uint32_t n_since;
+
+static struct {
+	uint64_t at_ns;
+	uint32_t source, target; /* NO_TARGET: it was not sent to a pool */
+} admitted[1 << 16];
+static uint32_t n_admitted;
+
+static void look(void)
+{
+	uint32_t now_in_force = in_force();
+
+	if (n_since && since[n_since - 1].variant == now_in_force)
+		return;
+	assert_true(n_since < ARRAY(since));
+	since[n_since].at_ns =
+	    work.lapses_ns && work.lapses_ns < now_ns() ? work.lapses_ns : now_ns();
+	since[n_since++].variant = now_in_force;
+	work.lapses_ns = 0;
+}
+
+/* Nothing was done yet. Its policies are the caller's. */
+static void begin_work(const char *name, bool told)
+{
+	memset(&work, 0, sizeof(work));
+	work.name = name;
+	work.told = told;
+	boot.n = 0;
+	boot.before_ns = 0;
+	boot.believed = true;
+	n_variants = n_since = n_admitted = 0;
+}
+
+__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
+{
+	va_list args;
+
+	if (!work.told)
+		return;
+	va_start(args, format);
+	printf("%.6f ", (double)now_ns() / 1e9);
+	vprintf(format, args);
+	va_end(args);
+}
+
+/* Of a limit of this kind and key, a window from the i-th admission on has n, and may have `most`.
+ */
+static void compare(const struct asked *q, uint32_t i, uint64_t n, double most)
+{
+	static const char *const names[] = {"window", "rate", "gap", "uses", "target"};
+
+	if (work.broken || (double)n <= most + 1e-6)
+		return;
+	work.broken = true;
+	printf("%s: %" PRIu64 " from %.6f to %.6f s, and policies in force allow %.2f\n",
+	       names[q->of], n, (double)admitted[i].at_ns / 1e9, (double)now_ns() / 1e9, most);
+	printf("again, alone: %s\n", work.name);
+}
+
+/* --- the oracle ---------------------------------------------------------------------------------
+ */
+
+/* For so long all of a policy's rates remember what they let through, of `longest_ns` at most. */
+static uint64_t memory_of(const struct variant *v, uint64_t longest_ns)
+{
+	uint64_t burst_ns = longest_ns;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		if (v->limit[i].kind == LIMIT_RATE &&
+		    burst_ns > v->limit[i].value * SECOND / v->limit[i].speed)
+			burst_ns = v->limit[i].value * SECOND / v->limit[i].speed;
+	return PACER_IDLE_SLACK_NS + burst_ns;
+}
+
+/* What the loosest of the policies that were in force since some time admits. */
+struct loosest {
+	double of_time[TIMES]; /* by the time of the limit that each asks first */
+	double alike;	       /* by limits of just the time that is looked at */
+	double forgotten;      /* by policies that those after them know nothing of */
+};
+
+static void take_loosest(struct loosest *l, const struct variant *v, const struct asked *q,
+			 bool long_ago)
+{
+	struct most most = most_of(v, q, false);
+
+	l->of_time[most.time] = fmax(l->of_time[most.time], most.most);
+	l->alike = fmax(l->alike, most_of(v, q, true).most);
+	if (long_ago)
+		l->forgotten = fmax(l->forgotten, most.most);
+}
+
+/* What a limit of one time admits comes on top of what one of another did, where one took the
+ * other's place: docs/limits.md. Those of one time know of each other.
+ */
+static double sum_of_loosest(const struct loosest *l)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < TIMES; i++)
+		sum += l->of_time[i];
+	return fmin(sum, l->alike) + l->forgotten;
+}
+
+/*
+ * A rate is forgotten where its rule has denied for longer than a quarter of a second and the
+ * shortest of the bursts before: as docs/limits.md says, what it admitted by then may be in such a
+ * window, too.
+ */
+static double most_since(uint64_t from_ns, const struct asked *q)
+{
+	uint64_t end_ns = now_ns(), denied_ns = 0;
+	struct loosest loosest = {0};
+	bool long_ago = false;
+
+	for (uint32_t i = n_since; i-- && sum_of_loosest(&loosest) < INFINITY;) {
+		const struct variant *v = &variant[since[i].variant];
+
+		if (v->says != ASKS)
+			denied_ns += end_ns - since[i].at_ns;
+		else if (q->of == OF_RATE && denied_ns > memory_of(v, QUIET_NS))
+			long_ago = true;
+		else
+			denied_ns = 0;
+		take_loosest(&loosest, v, q, long_ago);
+		end_ns = since[i].at_ns;
+		if (end_ns < from_ns)
+			break;
+	}
+	return sum_of_loosest(&loosest);
+}
+
+static bool counts(const struct asked *q, uint32_t i)
+{
+	if (q->by == BY_TARGET)
+		return admitted[i].target == q->target;
+	return admitted[i].target == NO_TARGET &&
+	       (q->by == BY_DESTINATION || admitted[i].source == admitted[n_admitted - 1].source);
+}
+
+/* The window of so long that ends now, with where it begins. */
+static void check_window(struct asked q)
+{
+	uint64_t n = 0;
+	uint32_t first = n_admitted - 1;
+
+	if (most_since(now_ns(), &q) == INFINITY)
+		return;
+	for (uint32_t i = n_admitted; i-- && now_ns() - admitted[i].at_ns <= q.span_ns;)
+		if (counts(&q, i)) {
+			n++;
+			first = i;
+		}
+	compare(&q, first, n, most_since(admitted[first].at_ns, &q));
+}
+
+/* The time since the key's packet before this. */
+static void check_gap(struct asked q)
+{
+	uint32_t i = n_admitted - 1;
+
+	while (i && !counts(&q, --i))
+		;
+	if (i == n_admitted - 1 || !counts(&q, i))
+		return;
+	q.span_ns = now_ns() - admitted[i].at_ns;
+	compare(&q, i, 2, most_since(admitted[i].at_ns, &q));
+}
+
+/* Windows of all lengths that end now. */
+static void check_rate(struct asked q)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = n_admitted; i-- && n < LOOKBACK && !work.broken;) {
+		double most;
+
+		if (!counts(&q, i))
+			continue;
+		q.span_ns = now_ns() - admitted[i].at_ns;
+		most = most_since(admitted[i].at_ns, &q);
+		if (most == INFINITY) /* and of all that are longer */
+			return;
+		compare(&q, i, ++n, most);
+	}
+}
+
+static void check_source(void)
+{
+	for (enum by by = BY_SOURCE; by <= BY_DESTINATION; by++) {
+		for (uint32_t i = 0; i < TIMES; i++)
+			check_window((struct asked){OF_WINDOW, by, 0, times_ns[i]});
+		check_gap((struct asked){OF_GAP, by, 0, 0});
+		check_rate((struct asked){OF_RATE, by, 0, 0});
+	}
+	for (uint32_t i = 0; i < TIMES; i++)
+		check_window((struct asked){OF_USES, BY_DESTINATION, 0, times_ns[i] - 1});
+}
+
+/* The window of uses is open where it begins. */
+static void check_target(uint32_t target)
+{
+	for (uint32_t i = 0; i < TIMES; i++)
+		check_window((struct asked){OF_TARGETS, BY_TARGET, target, times_ns[i] - 1});
+}
+
+/* --- packets ------------------------------------------------------------------------------------
+ */
+
+static uint32_t judged_on; /* a CPU */
+static uint32_t sent_to;   /* a target, by the last packet that was sent to one */
+
+static uint32_t to_pool(const struct pacer_walk *w)
+{
+	struct pacer_policy *p = &copies[copies_in_force(&pacer)].policy;
+	uint32_t number = p->rule[w->rule].pool;
+	struct pacer_pool *pool = &p->pool[number];
+	struct pacer_pool_lease *l = &pool_lease[judged_on][copies_in_force(&pacer)][number];
+
+	if (pacer_pool_next(&pool->throttle, pool->n, pool, l, w->now_ns) != PACER_THROTTLE_ADMIT)
+		return PACER_POOL_SPENT;
+	sent_to = pool->target[l->target];
+	return PACER_REDIRECTED;
+}
+
+static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
+{
+	struct pacer_policy *p = &copies[copies_in_force(&pacer)].policy;
+	bool exact = p->flags & PACER_CLOCK_EXACT;
+	struct pacer_state state = {.table = {pacer.lines, (uint32_t)pacer.n_lines},
+				    .policy = p,
+				    .secret = (const __u64 *)control.secret,
+				    .throttle = throttles,
+				    .lease = lease[cpu]};
+	struct pacer_walk walk = {.state = &state,
+				  .pkt = {.key = {[PACER_WORD_SADDR] = 0x0a000001 + source,
+						  [PACER_WORD_DADDR] = 0x0a000100,
+						  [PACER_WORD_PORTS] = 5u << 16 | port,
+						  [PACER_WORD_META] = UDP},
+					  .len_bytes = 100,
+					  .vlan = PACER_VLAN_NONE,
+					  .family = PACER_FAMILY_4,
+					  .proto = UDP},
+				  .now_ns = exact ? kernel_now_ns
+						  : kernel_now_ns - kernel_now_ns % RESOLUTION};
+
+	judged_on = cpu;
+	look();
+	return judge_parsed(&walk);
+}
+
+static void note(uint32_t source, uint32_t target)
+{
+	assert_true(n_admitted < ARRAY(admitted));
+	admitted[n_admitted].at_ns = now_ns();
+	admitted[n_admitted].source = source;
+	admitted[n_admitted++].target = target;
+}
+
+static inline bool packet(uint32_t cpu, uint32_t source)
+{
+	uint32_t outcome = judge(cpu, source, 7);
+
+	if (variant[in_force()].says == GONE) /* no rule's packet */
+		return false;
+	if (pacer_outcome_reason(outcome) != PACER_ADMIT)
+		return false;
+	note(source, NO_TARGET);
+	if (!work.broken)
+		check_source();
+	return true;
+}
+
+/* The same of one for a pool. */
+static inline bool packet_to_pool(uint32_t cpu, uint32_t pool)
+{
+	const struct variant *v = &variant[in_force()];
+
+	look();
+	if (v->says != ASKS || pool >= v->n_pools ||
+	    pacer_outcome_event(judge(cpu, 0, POOL_PORT + pool)) != PACER_REDIRECTED)
+		return false;
+	note(0, sent_to);
+	if (!work.broken)
+		check_target(sent_to);
+	return true;
+}
+
+/* --- changes ------------------------------------------------------------------------------------
+ */
+
+static const char *what_drains(const struct pacer_limiter *t)
+{
+	static char text[64];
+
+	text[0] = 0;
+	if (t->until_ns)
+		snprintf(text, sizeof(text), " until %.6f", (double)t->until_ns / 1e9);
+	return text;
+}
+
+static void tell_limits_of(const struct pacer_policy *p)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < p->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &p->rule[r].limiter[k];
+
+			if (p->rule[r].id == compile_name_id("b"))
+				continue;
+			printf("  %s %" PRIu64 " at line %" PRIu32 ", secret %u, gap %.3f%s",
+			       kind_of_limiter(t)->name, kind_of_limiter(t)->value(t), t->base,
+			       t->secret, (double)t->gap_ns / 1e9, what_drains(t));
+			if (t->kind == PACER_LIMITER_RATE && t->rate.begin_ns)
+				printf(", begins %.6f", (double)t->rate.begin_ns / 1e9);
+			printf("\n");
+		}
+}
+
+static void tell_targets_of(const struct pacer_policy *p)
+{
+	for (uint32_t i = 0; i < PACER_POOLS_MAX; i++)
+		for (uint32_t k = 0; k < p->pool[i].n; k++)
+			printf("  pool %u: xsk:%u has state %u, %u each\n", i, p->pool[i].target[k],
+			       p->pool[i].state[k], p->pool[i].throttle.limit);
+	for (size_t i = 0; i < ARRAY(p->draining); i++)
+		if (p->draining[i].until_ns)
+			printf("  xsk:%u had state %u, which counts until %.6f\n",
+			       p->draining[i].target, p->draining[i].state,
+			       (double)p->draining[i].until_ns / 1e9);
+}
+
+/* What is told of a pacer. */
+static void tell_limits(uint32_t copy)
+{
+	tell("in copy %" PRIu32 "%s\n", copy, copy == copies_in_force(&pacer) ? ", in force" : "");
+	if (!work.told)
+		return;
+	tell_limits_of(&copies[copy].policy);
+	tell_targets_of(&copies[copy].policy);
+}
+
+static void load_first(const struct variant *v)
+{
+	put_on(text_of(v));
+	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
+		control.secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
+	no_leases();
+	tell("loaded\n%s", text_of(v));
+	tell_limits(0);
+}
+
+static void tell_outcome(const char *what, int result)
+{
+	work.done += result >= 0;
+	work.refused += result < 0;
+	tell("%s: %s\n", what, result < 0 ? error.text : "done");
+	tell_limits(0);
+	tell_limits(1);
+}
+
+/* confirm_ns 0: not on trial */
+static inline void change_to(const struct variant *v, uint64_t confirm_ns)
+{
+	const char *text = text_of(v);
+
+	tell("%s for %.3f s\n%s", confirm_ns ? "tried" : "applied", (double)confirm_ns / 1e9, text);
+	tell_outcome("apply", change_apply(&pacer, text, NULL, confirm_ns, &plan, &error));
+	look();
+	if (copies_pending_ns(&pacer))
+		work.lapses_ns = now_ns() + copies_pending_ns(&pacer);
+}
+
+static inline void confirm_it(void)
+{
+	tell_outcome("confirm", change_confirm(&pacer, &error));
+	if (!copies_pending_ns(&pacer))
+		work.lapses_ns = 0;
+}
+
+static inline void rotate_it(void)
+{
+	tell_outcome("rotate", change_rotate(&pacer, &plan, &error));
+}
+
+/* --- restarts -----------------------------------------------------------------------------------
+ */
+
+static char saved[] = "/tmp/pacer-at-work-XXXXXX";
+
+static void save_and_read(struct state *s)
+{
+	struct state taken;
+	uint64_t bytes;
+
+	kernel_counters_new(KERNEL_COUNTS, KERNEL_CPUS * sizeof(struct pacer_counters),
+			    PACER_COUNTERS_MAX);
+	kernel_counters_new(KERNEL_SET_HITS, KERNEL_CPUS * sizeof(struct pacer_set_count),
+			    PACER_SET_COUNTERS);
+	pacer.set_hits_fd = KERNEL_SET_HITS;
+	assert_int_equal(state_init(&taken, pacer.n_lines), 0);
+	kernel_no_lock = EMFILE; /* who takes it has the lock, and lets it go when all is taken */
+	if (state_take_all(&pacer, &taken, &error))
+		fail_msg("%s: %s", work.name, error.text);
+	kernel_no_lock = 0;
+	if (state_write(saved, &taken, &bytes, &error) || state_read(saved, s, &error))
+		fail_msg("%s: %s", work.name, error.text);
+	state_free(&taken);
+}
+
+/* A new pacer that begins with it. */
+static void go_on(const struct state *s, const struct pacer_policy *bin, const char *text)
+{
+	(void)end(NULL);
+	put_on_as(bin, text, s->n_lines);
+	control.secret_ready = s->secret_ready;
+	memcpy(control.secret, s->secret, sizeof(control.secret));
+	memcpy(pacer.lines, s->lines, s->n_lines * sizeof(*s->lines));
+	memcpy(throttles, s->throttle, PACER_THROTTLES * sizeof(*throttles));
+	no_leases();
+}
+
+/*
+ * Saved, and off_ns later loaded again with what was saved. boot_ns: where the clock of packets
+ * begins after a boot; 0: the machine stays on. No packet comes at time 0, which is none, of the
+ * coarse clock either.
+ */
+static void restart(const struct variant *v, uint64_t off_ns, uint64_t boot_ns)
+{
+	static struct pacer_policy bin;
+	const char *text = text_of(v);
+	struct policy *policy;
+	struct restored what;
+	struct clocks at;
+	struct state s;
+	int result;
+
+	look();
+	work.lapses_ns = 0;
+	put_leases();
+	save_and_read(&s);
+	if (boot_ns) {
+		boot.before_ns = now_ns() + off_ns;
+		boot.n++;
+		kernel_now_ns = boot_ns;
+	} else {
+		kernel_now_ns += off_ns;
+	}
+	host.now_ns = kernel_now_ns;
+	at = clocks_read();
+	policy = parse(text);
+	result = restore_plan(&s, policy, &at, &host, &bin, &plan, &what, &error);
+	policy_free(policy);
+	tell("%s, and restored\n%s", boot_ns ? "booted" : "taken off", text);
+	tell("restore: %s\n", result ? error.text : "done");
+	if (result) /* its policy cannot take the state over: nothing is known of what was before */
+		work.lost = true;
+	else
+		go_on(&s, &bin, text);
+	state_free(&s);
+	look();
+	tell_limits(0);
+}
+
+/* Run all of a test, with a file to save to. */
+static int with_saved(int (*tests)(void))
+{
+	int file = mkstemp(saved), result;
+
+	if (file < 0)
+		return 2;
+	close(file);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	result = tests();
+	unlink(saved);
+	return result;
+}
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Chains of a few changes of one limit, or of the targets of pools, under a source that never
+ * rests: values that come back, policies on trial that lapse, rules that rest, other secrets,
+ * restarts. What each admits at a change is small, so that a limit that forgets what another let
+ * through shows at once. After a silence all of each limit is there.
+ *
+ * A chain is what its family and its seed make of it. One that fails says how it is run again,
+ * alone, and is printed then. CHAINS=5000 runs so many of each family instead of a few, from the
+ * seed FROM on, and FAMILY=pools no others (`make sequences`).
+ */
+#include "at_work.h"
+
+#define SEEDS	100u /* of each family, unless CHAINS says how many */
+#define CHANGES 6u   /* at most */
+
+static const struct family {
+	const char *name;
+	enum of of;
+} families[] = {
+    {"rates", OF_RATE}, {"windows", OF_WINDOW}, {"uses", OF_USES},
+    {"gaps", OF_GAP},	{"pools", OF_TARGETS},
+};
+
+static const struct family *family;
+
+/* --- policies -----------------------------------------------------------------------------------
+ */
+
+#define PICK(of) ((of)[draw() % ARRAY(of)])
+
+static uint64_t any_time_ms(void)
+{
+	return PICK(times_ns) / MS;
+}
+
+static struct limit any_limit(enum of of)
+{
+	static const uint64_t speeds[] = {2, 5, 25, 60}, bursts[] = {2, 3, 20, 200};
+	static const uint64_t packets[] = {3, 20, 250, 300}, gaps_ms[] = {10, 50, 300, 1000};
+	static const uint64_t uses[] = {4, 20, 200};
+	struct limit l = {.by = BY_SOURCE, .wider_key = draw() % 8 == 0, .roomy = draw() % 8 == 0};
+
+	switch (of) {
+	case OF_RATE:
+		l.kind = LIMIT_RATE;
+		l.speed = PICK(speeds);
+		l.value = PICK(bursts);
+		break;
+	case OF_WINDOW:
+		l.kind = LIMIT_WINDOW;
+		l.value = PICK(packets);
+		l.window_ms = any_time_ms();
+		l.slots = draw() % 2 ? 5 : 10;
+		break;
+	case OF_GAP:
+		l.kind = LIMIT_GAP;
+		l.value = PICK(gaps_ms);
+		l.roomy = false;
+		break;
+	default:
+		l.kind = LIMIT_THROTTLE;
+		l.by = BY_DESTINATION;
+		l.value = PICK(uses);
+		l.window_ms = any_time_ms();
+		l.threshold = draw() % 2 ? l.value : (l.value + 9) / 10;
+	}
+	return l;
+}
+
+/* Each target is in one of them, or in none. */
+static void any_pools(struct variant *v)
+{
+	static const uint64_t each[] = {2, 10, 40};
+	uint32_t n = (uint32_t)between(1, VARIANT_POOLS), last = 0;
+
+	v->n_pools = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct pool *p = &v->pool[v->n_pools];
+		uint32_t end = i + 1 < n ? (uint32_t)between(last, VARIANT_TARGETS)
+					 : VARIANT_TARGETS - draw() % 2;
+
+		*p = (struct pool){.each = PICK(each), .cooldown_ms = any_time_ms()};
+		for (; last < end; last++)
+			p->targets |= 1u << last;
+		p->threshold = (uint32_t)__builtin_popcount(p->targets) *
+			       (draw() % 2 ? p->each : 1 + p->each / 10);
+		v->n_pools += p->targets != 0;
+	}
+}
+
+/* One that says something else of one thing than the last one did. */
+static void vary(struct variant *v)
+{
+	struct limit with;
+	struct pool *p;
+
+	if (family->of == OF_TARGETS) {
+		p = &v->pool[draw() % v->n_pools];
+		if (draw() % 2)
+			p->cooldown_ms = any_time_ms();
+		else
+			any_pools(v);
+		return;
+	}
+	with = any_limit(family->of);
+	if (draw() % 2) {
+		v->limit[0].value = with.value;
+		v->limit[0].threshold = with.threshold;
+	} else {
+		v->limit[0].speed = with.speed;
+		v->limit[0].window_ms = with.window_ms;
+	}
+}
+
+/* One, or two rates of one key, or a gap beside a window. */
+static void any_limits(struct variant *v)
+{
+	enum of second = family->of == OF_WINDOW ? OF_GAP : family->of;
+	bool two = second != family->of || second == OF_RATE;
+
+	if (family->of == OF_TARGETS) {
+		any_pools(v);
+		return;
+	}
+	v->limit[v->n++] = any_limit(family->of);
+	if (two && draw() % 4 == 0)
+		v->limit[v->n++] = any_limit(second);
+	v->limit[1].wider_key = v->limit[0].wider_key;
+}
+
+/* Often one that was there before, or nearly. */
+static struct variant *any_variant(void)
+{
+	struct variant *v = &variant[n_variants];
+	bool again = n_variants && draw() % 3;
+
+	assert_true(n_variants < VARIANTS);
+	if (again) {
+		*v = variant[draw() % n_variants];
+		v->says = ASKS;
+	}
+	if (again && draw() % 2) {
+		vary(v);
+	} else if (!again) {
+		*v = (struct variant){.says = ASKS, .beside = 5};
+		v->coarse = draw() % 4 == 0;
+		any_limits(v);
+	}
+	n_variants++;
+	return v;
+}
+
+/* --- packets ------------------------------------------------------------------------------------
+ */
+
+/* As many at once as there are, from CPUs in no order. */
+static void all_that_may(void)
+{
+	uint32_t pool = (uint32_t)(draw() % VARIANT_POOLS);
+	bool more = true;
+
+	while (more) {
+		uint32_t cpu = (uint32_t)between(0, KERNEL_CPUS - 1);
+
+		more = family->of == OF_TARGETS ? packet_to_pool(cpu, pool) : packet(cpu, 0);
+	}
+}
+
+static void traffic(uint64_t for_ns)
+{
+	uint64_t end_ns = kernel_now_ns + for_ns;
+
+	while (kernel_now_ns < end_ns) {
+		uint64_t step_ns = between(MS / 2, 10 * MS);
+
+		kernel_now_ns = step_ns < end_ns - kernel_now_ns ? kernel_now_ns + step_ns : end_ns;
+		all_that_may();
+	}
+}
+
+static void traffic_meanwhile(void)
+{
+	take_leases();
+	traffic(between(1, 20 * MS));
+	put_leases();
+}
+
+static uint64_t any_while(void)
+{
+	switch (draw() % 4) {
+	case 0:
+		return between(1, 20 * MS);
+	case 1:
+		return between(100 * MS, 700 * MS);
+	case 2:
+		return between(SECOND, 3 * SECOND);
+	default:
+		return between(3 * SECOND, 7 * SECOND);
+	}
+}
+
+/* --- changes ------------------------------------------------------------------------------------
+ */
+
+/* ... which ends by itself, is confirmed, or goes on as the next change comes. */
+static void try(void)
+{
+	uint64_t confirm_ns = between(100, 3000) * MS, for_ns = between(0, confirm_ns);
+	bool confirmed = draw() % 3 == 0;
+
+	change_to(any_variant(), confirm_ns);
+	take_leases();
+	traffic(draw() % 4 ? for_ns : confirm_ns + 1);
+	put_leases();
+	if (confirmed && copies_pending_ns(&pacer))
+		confirm_it();
+}
+
+static void rest(void)
+{
+	struct variant *v = any_variant();
+
+	v->says = draw() % 2 ? DENIES : GONE;
+	change_to(v, 0);
+}
+
+static void restart_any(void)
+{
+	const struct variant *v = draw() % 2 ? any_variant() : &variant[in_force()];
+	bool booted = draw() % 2;
+
+	restart(v, draw() % 2 ? between(1, 300 * MS) : between(1, 4 * SECOND),
+		booted ? between(RESOLUTION, 20 * SECOND) : 0);
+}
+
+static void change_any(void)
+{
+	look();
+	put_leases();
+	grace_hook = draw() % 2 ? traffic_meanwhile : NULL;
+	switch (draw() % 10) {
+	case 0:
+	case 1:
+	case 2:
+		try();
+		break;
+	case 3:
+		rest();
+		break;
+	case 4:
+		rotate_it();
+		break;
+	case 5:
+		restart_any();
+		break;
+	default:
+		change_to(any_variant(), 0);
+	}
+	grace_hook = NULL;
+	take_leases();
+	look();
+}
+
+/* --- chains -------------------------------------------------------------------------------------
+ */
+
+/* All that a policy has after a silence, of a source or of all targets. */
+static uint64_t all_of(const struct variant *v)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i < v->n_pools; i++)
+		all += v->pool[i].each * (uint64_t)__builtin_popcount(v->pool[i].targets);
+	for (uint32_t i = 0; i < v->n; i++) {
+		uint64_t n = v->limit[i].kind == LIMIT_GAP ? 1 : v->limit[i].value;
+
+		all = i && all < n ? all : n;
+	}
+	/* of a burst the coarse clock lets less through: it is a tick shorter */
+	return v->coarse && family->of == OF_RATE ? 0 : all;
+}
+
+static void check_rest(void)
+{
+	struct variant *v = any_variant();
+	uint64_t n = 0;
+
+	kernel_now_ns += copies_pending_ns(&pacer) + QUIET_NS;
+	put_leases();
+	change_to(v, 0);
+	if (in_force() != (uint32_t)(v - variant))
+		fail_msg("%s: after a silence: %s", work.name, error.text);
+	take_leases();
+	kernel_now_ns += 2 * QUIET_NS; /* a rate's burst builds when the one before it is over */
+	for (uint32_t i = 0; i < v->n_pools; i++)
+		while (packet_to_pool(0, i))
+			n++;
+	while (v->n && packet(0, 0))
+		n++;
+	if (n >= all_of(v) || work.broken)
+		return;
+	work.broken = true;
+	printf("%" PRIu64 " of %" PRIu64 " are there after a silence\nagain, alone: %s\n", n,
+	       all_of(v), work.name);
+}
+
+/* True: it broke no limit. */
+static bool chain(const struct family *of, uint64_t seed, bool told)
+{
+	static char name[96];
+	uint64_t changes;
+
+	family = of;
+	snprintf(name, sizeof(name), "CHAIN='%s %" PRIu64 "' build/unit/test_chains", of->name,
+		 seed);
+	begin_work(name, told);
+	oracle_seed(seed);
+	changes = between(2, CHANGES);
+	load_first(any_variant());
+	for (uint64_t i = 0; i < changes && !work.broken && !work.lost; i++) {
+		traffic(any_while());
+		if (draw() % 8 == 0)
+			kernel_now_ns += any_while();
+		change_any();
+	}
+	if (!work.lost)
+		traffic(4 * SECOND);
+	if (!work.broken && !work.lost)
+		check_rest();
+	(void)end(NULL);
+	return !work.broken;
+}
+
+static uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoull(value, NULL, 10) : otherwise;
+}
+
+/* Changes are made, and not all refused. */
+static void test_chains(void **state)
+{
+	uint64_t from = from_environment("FROM", 1), n = from_environment("CHAINS", SEEDS);
+	uint64_t done = 0, refused = 0, broken = 0;
+
+	for (uint64_t seed = from; seed < from + n; seed++) {
+		broken += !chain(*state, seed, false);
+		done += work.done;
+		refused += work.refused;
+	}
+	assert_int_equal(broken, 0);
+	if (done < n || refused > done / 4)
+		fail_msg("%" PRIu64 " chains: %" PRIu64 " changes, and %" PRIu64 " refused", n,
+			 done, refused);
+}
+
+static int run_again(const char *which)
+{
+	char name[16];
+	uint64_t seed;
+
+	if (sscanf(which, "%15s %" SCNu64, name, &seed) != 2)
+		return 2;
+	for (size_t f = 0; f < ARRAY(families); f++)
+		if (!strcmp(name, families[f].name))
+			return !chain(&families[f], seed, true);
+	return 2;
+}
+
+#define CASE(f)                                                                 \
+	{                                                                       \
+		families[f].name, test_chains, NULL, NULL, (void *)&families[f] \
+	}
+
+static int tests(void)
+{
+	const struct CMUnitTest all[] = {CASE(0), CASE(1), CASE(2), CASE(3), CASE(4)};
+
+	cmocka_set_test_filter(getenv("FAMILY"));
+	return getenv("CHAIN") ? run_again(getenv("CHAIN"))
+			       : cmocka_run_group_tests(all, NULL, NULL);
+}
+
+int main(void)
+{
+	return with_saved(tests);
+}
