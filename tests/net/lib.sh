@@ -255,6 +255,29 @@ is_over()
 	! kill -0 "$1" 2>/dev/null
 }
 
+# silent_name_server: until `umount /etc/resolv.conf`, which is this test's own. It is asked for two minutes.
+silent_name_server()
+{
+	printf 'nameserver 10.77.0.99\noptions timeout:30 attempts:4\n' >"$work/resolv.conf"
+	mount --bind "$work/resolv.conf" /etc/resolv.conf
+	in_server ip neigh replace 10.77.0.99 lladdr 02:00:00:00:00:99 dev s0 # else the kernel says that it is not there
+}
+
+asks_for_a_name()
+{
+	in_server ss -Hun dst 10.77.0.99 | grep -q .
+}
+
+# ends_soon PID: told to, it ends well, and long before the resolver gives up.
+ends_soon()
+{
+	local begun=$SECONDS
+
+	kill "$1"
+	wait "$1" || fail "it ended with $?" || return
+	[ $((SECONDS - begun)) -lt 60 ] || fail "it went on for $((SECONDS - begun)) s"
+}
+
 # lapse: the trial on s0 is over, as if its time were.
 lapse()
 {

@@ -290,6 +290,18 @@ ends_while_it_asks()
 	equal "$(cat "$work/said")" "" "what it said"
 }
 
+# Nor for a name server that is silent, which is asked for two minutes.
+ends_while_a_name_is_sought()
+{
+	settings "api_url: http://api.example.net:8080/"
+	wide
+	silent_name_server
+	bouncer_up
+	until_true 5 asks_for_a_name || fail "it asks for no name: $(cat "$work/said")"
+	ends_soon "$running" || return
+	umount /etc/resolv.conf
+}
+
 # The API ends, forgets whom it has told, and comes back with other decisions.
 api_restarted()
 {
@@ -623,6 +635,7 @@ try api_that_fails
 try api_that_drips
 try api_that_is_slow
 try ends_while_it_asks
+try ends_while_a_name_is_sought
 try api_restarted
 try comes_and_goes
 try bouncer_restarted

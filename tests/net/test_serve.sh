@@ -315,6 +315,21 @@ clean_up()
 	exec 5<&-
 }
 
+# The agent of a fleet whose store has a name, and no name server answers: told to end, it waits for no name.
+ends_while_a_name_is_sought()
+{
+	policy fleet <<-TEXT
+	fleet: {store: ["http://etcd.example.net:2379"], name: edge}
+	rules: [{name: udp, limits: [{key: src/32,128, packets: 9, window: 1s, fleet: yes}]}]
+	TEXT
+	load fleet
+	silent_name_server
+	background "$SERVER" "$BUILD/xdp-pacer" fleet s0 --state "$work/member" 2>"$work/said"
+	until_true 5 asks_for_a_name || fail "it asks for no name: $(cat "$work/said")" || return
+	ends_soon "$pid" || return
+	umount /etc/resolv.conf
+}
+
 # security WORD: what docs/rights.md has behind WORD where it tells what `systemd-analyze security` says of the units.
 security()
 {
@@ -383,4 +398,5 @@ check serve-saved-and-gone saved_and_gone
 check serve-renamed renamed
 check serve-clean clean_up
 check serve-unit the_unit
+check fleet-unresolved ends_while_a_name_is_sought
 finish

@@ -12,7 +12,7 @@
 #include "at_work.h"
 
 #define SEEDS	100u /* of each family, unless CHAINS says how many */
-#define CHANGES 6u   /* at most */
+#define CHANGES 8u   /* at most */
 
 static const struct family {
 	const char *name;
@@ -22,7 +22,16 @@ static const struct family {
     {"gaps", OF_GAP},	{"pools", OF_TARGETS},
 };
 
+#define FEW 3u
+
+/*
+ * The chain that is run. Its policies take their values and times from a few, so that they come
+ * back, and that what a change lets through is not lost in what the loosest of many may.
+ */
 static const struct family *family;
+static struct limit few[FEW];
+static uint32_t n_values, n_times; /* of them, 0: any */
+static uint32_t targets;	   /* that pools may have, a bit for each */
 
 /* --- policies -----------------------------------------------------------------------------------
  */
@@ -38,19 +47,19 @@ static struct limit any_limit(enum of of)
 {
 	static const uint64_t speeds[] = {2, 5, 25, 60}, bursts[] = {2, 3, 20, 200};
 	static const uint64_t packets[] = {3, 20, 250, 300}, gaps_ms[] = {10, 50, 300, 1000};
-	static const uint64_t uses[] = {4, 20, 200};
+	static const uint64_t uses[] = {2, 10, 40, 200};
 	struct limit l = {.by = BY_SOURCE, .wider_key = draw() % 8 == 0, .roomy = draw() % 8 == 0};
 
+	l.speed = PICK(speeds);
+	l.window_ms = any_time_ms();
 	switch (of) {
 	case OF_RATE:
 		l.kind = LIMIT_RATE;
-		l.speed = PICK(speeds);
 		l.value = PICK(bursts);
 		break;
 	case OF_WINDOW:
 		l.kind = LIMIT_WINDOW;
 		l.value = PICK(packets);
-		l.window_ms = any_time_ms();
 		l.slots = draw() % 2 ? 5 : 10;
 		break;
 	case OF_GAP:
@@ -58,33 +67,49 @@ static struct limit any_limit(enum of of)
 		l.value = PICK(gaps_ms);
 		l.roomy = false;
 		break;
-	default:
+	default: /* and each of a pool's targets */
 		l.kind = LIMIT_THROTTLE;
 		l.by = BY_DESTINATION;
 		l.value = PICK(uses);
-		l.window_ms = any_time_ms();
-		l.threshold = draw() % 2 ? l.value : (l.value + 9) / 10;
 	}
+	if (n_values && of == family->of)
+		l.value = few[draw() % n_values].value;
+	if (n_times) {
+		l.speed = few[draw() % n_times].speed;
+		l.window_ms = few[draw() % n_times].window_ms;
+	}
+	l.threshold = draw() % 2 ? l.value : (l.value + 9) / 10;
 	return l;
+}
+
+static void draw_few(void)
+{
+	static const uint32_t some[] = {1, 1, 3, 7};
+
+	n_values = n_times = 0;
+	for (uint32_t i = 0; i < FEW; i++)
+		few[i] = any_limit(family->of);
+	n_values = (uint32_t)between(0, FEW);
+	n_times = (uint32_t)between(0, FEW);
+	targets = PICK(some);
 }
 
 /* Each target is in one of them, or in none. */
 static void any_pools(struct variant *v)
 {
-	static const uint64_t each[] = {2, 10, 40};
 	uint32_t n = (uint32_t)between(1, VARIANT_POOLS), last = 0;
 
 	v->n_pools = 0;
 	for (uint32_t i = 0; i < n; i++) {
+		struct limit each = any_limit(OF_TARGETS);
 		struct pool *p = &v->pool[v->n_pools];
 		uint32_t end = i + 1 < n ? (uint32_t)between(last, VARIANT_TARGETS)
 					 : VARIANT_TARGETS - draw() % 2;
 
-		*p = (struct pool){.each = PICK(each), .cooldown_ms = any_time_ms()};
+		*p = (struct pool){.each = each.value, .cooldown_ms = each.window_ms};
 		for (; last < end; last++)
-			p->targets |= 1u << last;
-		p->threshold = (uint32_t)__builtin_popcount(p->targets) *
-			       (draw() % 2 ? p->each : 1 + p->each / 10);
+			p->targets |= targets & 1u << last;
+		p->threshold = (uint32_t)__builtin_popcount(p->targets) * each.threshold;
 		v->n_pools += p->targets != 0;
 	}
 }
@@ -92,19 +117,14 @@ static void any_pools(struct variant *v)
 /* One that says something else of one thing than the last one did. */
 static void vary(struct variant *v)
 {
-	struct limit with;
-	struct pool *p;
+	struct limit with = any_limit(family->of);
 
 	if (family->of == OF_TARGETS) {
-		p = &v->pool[draw() % v->n_pools];
-		if (draw() % 2)
-			p->cooldown_ms = any_time_ms();
+		if (v->n_pools && draw() % 2)
+			v->pool[draw() % v->n_pools].cooldown_ms = with.window_ms;
 		else
 			any_pools(v);
-		return;
-	}
-	with = any_limit(family->of);
-	if (draw() % 2) {
+	} else if (draw() % 2) {
 		v->limit[0].value = with.value;
 		v->limit[0].threshold = with.threshold;
 	} else {
@@ -317,6 +337,7 @@ static bool chain(const struct family *of, uint64_t seed, bool told)
 	begin_work(name, told);
 	oracle_seed(seed);
 	changes = between(2, CHANGES);
+	draw_few();
 	load_first(any_variant());
 	for (uint64_t i = 0; i < changes && !work.broken && !work.lost; i++) {
 		traffic(any_while());

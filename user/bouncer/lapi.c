@@ -74,6 +74,7 @@ static bool set_options(struct lapi *l)
 	failed |= curl_easy_setopt(e, CURLOPT_ACCEPT_ENCODING, "");
 	failed |= curl_easy_setopt(e, CURLOPT_PROXY, "");
 	failed |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	failed |= curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L); /* a name may take a minute */
 	failed |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)LAPI_CONNECT_S);
 	failed |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	failed |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, o->stall_s);

@@ -143,6 +143,7 @@ static bool set_up(struct store *s, CURL *curl, char *failed)
 	bool lacks = false;
 
 	lacks |= curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	lacks |= curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* a name may take a minute */
 	lacks |= curl_easy_setopt(curl, CURLOPT_HTTPHEADER, s->headers);
 	lacks |= curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
 	lacks |= curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, failed);
