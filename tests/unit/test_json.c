@@ -86,11 +86,49 @@ static void test_what_failed_before_is_told(void **unused)
 	assert_false(json_lacked());
 }
 
+/* What takes far more memory than its text is no value. */
+static void test_hardly_any_text(void **unused)
+{
+	static const struct {
+		const char *one;
+		bool is;
+	} of[] = {
+	    {"{},", false},
+	    {"[],", false},
+	    {"0,", false},
+	    {"\"\",", false},
+	    {"{\"id\":1,\"scope\":\"ip\",\"value\":\"192.0.2.1\"},", true},
+	    {"\"0123456789\",", true},
+	};
+	json_error_t why;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		size_t one = strlen(of[i].one), n = LONG / one;
+		json_t *value;
+
+		text[0] = '[';
+		for (size_t k = 0; k < n; k++)
+			memcpy(text + 1 + k * one, of[i].one, one);
+		text[n * one] = ']';
+		value = json_read(text, n * one + 1, 0, &why);
+		assert_int_equal(!!value, of[i].is);
+		if (!value)
+			assert_string_equal(why.text, "it has more values than text");
+		assert_false(json_lacked());
+		json_decref(value);
+	}
+	/* a short one may */
+	json_decref(json_read("[[],[],[],{},{}]", 16, 0, &why));
+	assert_string_equal(why.text, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_memory_runs_out),
 	    cmocka_unit_test(test_what_failed_before_is_told),
+	    cmocka_unit_test(test_hardly_any_text),
 	};
 	int failed;
 

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /*
@@ -19,9 +20,30 @@ static char *reserve = short_reserve;
 static size_t reserve_size = RESERVE, reserved; /* of it */
 static bool lacked, reading;
 
+/*
+ * Empty values take 80 times the length of their text, and who sends it chooses them. Decisions and
+ * a store's answers take 11 times their length at most.
+ */
+#define MEMORY_PER_BYTE 16u
+#define MEMORY_ANYWAY	(1u << 20)
+
+static size_t allowed; /* that what is read may yet take */
+static bool crowded;   /* it wanted more */
+
+static void *allowed_memory(size_t size)
+{
+	if (!reading)
+		return malloc(size);
+	crowded |= size > allowed;
+	if (crowded)
+		return NULL;
+	allowed -= size;
+	return malloc(size);
+}
+
 static void *counted(size_t size)
 {
-	void *at = malloc(size);
+	void *at = allowed_memory(size);
 	size_t rest = reserve_size - reserved;
 
 	lacked |= !at;
@@ -94,7 +116,9 @@ json_t *json_read(const char *text, size_t len, size_t flags, json_error_t *why)
 	json_t *value = NULL;
 
 	lacked = !reserve_for(len);
+	crowded = false;
 	if (!lacked) {
+		allowed = MEMORY_PER_BYTE * len + MEMORY_ANYWAY;
 		reading = true;
 		value = json_load_callback(next_byte, &rest, flags, why);
 		reading = false;
@@ -102,6 +126,11 @@ json_t *json_read(const char *text, size_t len, size_t flags, json_error_t *why)
 	if (lacked) {
 		json_decref(value);
 		value = NULL;
+	}
+	if (crowded) {
+		lacked = false;
+		if (why)
+			snprintf(why->text, sizeof(why->text), "it has more values than text");
 	}
 	reserve_again();
 	lacked |= before;

@@ -20,8 +20,10 @@ char *json_whole(const json_t *value, size_t flags);
 void json_count_failures(void);
 /* Whether one has failed since this was asked last. */
 bool json_lacked(void);
-/* The value; NULL: it is no JSON, as *why says, or, as json_lacked() says, there is no memory for
- * it. After json_count_failures(). */
+/*
+ * The value; NULL: it is no JSON, or would take over 16 times its length of memory and 1 MiB, as
+ * *why says; or, as json_lacked() says, there is no memory for it. After json_count_failures().
+ */
 json_t *json_read(const char *text, size_t len, size_t flags, json_error_t *why);
 
 #endif
