@@ -283,6 +283,27 @@ across_roll_back()
 	received "5 5"
 }
 
+# A load that nobody confirmed: what follows before it is taken off knows what the targets got.
+after_a_load_on_trial()
+{
+	targets_up
+	pool both "t1, t2"
+	load both --confirm-within 5s
+	ip netns pids "$SERVER" | xargs kill -KILL # who takes it off
+	arrive "3" n=7
+	received "2 2"
+	until_true 8 has_lapsed
+	arrive "3" n=3
+	apply both
+	arrive "3" n=23
+	received "5 5"
+}
+
+has_lapsed()
+{
+	[ "$(status .lapsed)" = true ]
+}
+
 sends_more_than()
 {
 	arrive "0" n=1
@@ -449,6 +470,7 @@ check pool-cool-down cool_down
 check pool-target-vanished vanished
 check pool-across-apply across_apply
 check pool-across-roll-back across_roll_back
+check pool-after-a-load-on-trial after_a_load_on_trial
 check pool-cooldown-is-back cooldown_is_back
 check pool-monitor monitor
 check pool-unknown-target unknown

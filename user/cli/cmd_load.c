@@ -19,6 +19,7 @@
 #include "live/state_file.h"
 #include "plan/compile.h"
 #include "plan/keymask.h"
+#include "plan/throttles.h"
 
 /* 0, or the exit code. */
 int read_site_mode(const char *verb, const char *text, enum site_mode *mode)
@@ -159,7 +160,10 @@ static int attach(const struct options *o, const struct object_begin *begin,
 	return code;
 }
 
-/* What a load on trial gives way to; 0, or -1 with *error filled. */
+/*
+ * What a load on trial gives way to; 0, or -1 with *error filled. A policy may follow that as long
+ * as nobody has taken the pacer off: what targets got on trial counts then.
+ */
 static int add_nothing(struct object_begin *begin, const struct compile_host *host,
 		       struct policy_error *error)
 {
@@ -172,6 +176,8 @@ static int add_nothing(struct object_begin *begin, const struct compile_host *ho
 		return -1;
 	result = compile_policy(nothing, NULL, host, &bin, &plan, error);
 	policy_free(nothing);
+	if (!result)
+		throttle_leave_targets(begin->bin, host->now_ns, &bin);
 	bin.serial = 0;
 	begin->other = &bin;
 	begin->other_text = LOAD_NOTHING;

@@ -410,7 +410,8 @@ static void leave_all(struct pacer_policy *bin, const struct pacer_policy *from,
 		}
 }
 
-static void keep_draining(const struct pacer_policy *old, uint64_t now_ns, struct pacer_policy *bin)
+void throttle_leave_targets(const struct pacer_policy *old, uint64_t now_ns,
+			    struct pacer_policy *bin)
 {
 	for (size_t i = 0; i < PACER_THROTTLES; i++)
 		if (counts(&old->draining[i], now_ns))
@@ -473,6 +474,6 @@ int throttle_pools(const struct policy *policy, const struct compile_previous *p
 	}
 	plan->n_pools = policy->n_pools;
 	if (old)
-		keep_draining(old, host->now_ns, bin);
+		throttle_leave_targets(old, host->now_ns, bin);
 	return 0;
 }

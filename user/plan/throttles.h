@@ -77,6 +77,13 @@ int throttle_pools(const struct policy *policy, const struct compile_previous *p
 		   struct pacer_policy *bin, struct plan *plan, struct policy_error *error);
 
 /*
+ * *bin, which follows *old, remembers the targets of its pools, and those that count from before,
+ * as far as it has none itself that remember as much.
+ */
+void throttle_leave_targets(const struct pacer_policy *old, uint64_t now_ns,
+			    struct pacer_policy *bin);
+
+/*
  * Targets that no pool has any more: after the switch to *bin, at now_ns, the end of those that it
  * gave up is set. Should *into come back in the place of *from at until_ns, the targets that only
  * *from had are added to those that *into has had.
