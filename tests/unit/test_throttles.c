@@ -605,6 +605,29 @@ static void test_a_target_that_was_tried_again(void **unused)
 	}
 }
 
+/* ... and where two trials took it from none: what it got is in two states, and neither has all. */
+static void test_a_target_that_was_tried_twice(void **unused)
+{
+	struct pacer_policy *old = &before.bin;
+	uint32_t first, second, x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" COOLING("x", "30s")), 0);
+	(void)cools(COOLING("x", "3s"), false);
+	assert_int_equal(apply_pools(""), 0);
+	time_draining();
+	first = cools(COOLING("x", "60s"), true);
+	compile_keep_targets(old, &now.bin, host.now_ns + SECOND);
+	now.bin = *old;
+	second = cools(COOLING("x", "5s"), true);
+	compile_keep_targets(old, &now.bin, host.now_ns + 30 * SECOND);
+	now.bin = *old;
+	host.now_ns += 32 * SECOND; /* the cooldown that was shortened is over */
+	x = cools(COOLING("x", "5s"), true);
+	assert_int_not_equal(x, first);
+	assert_int_not_equal(x, second);
+}
+
 /* ... and where an unconfirmed policy had the longer one. */
 static void test_a_cooldown_that_was_tried(void **unused)
 {
@@ -1171,6 +1194,7 @@ int main(void)
 	    TEST(test_a_cooldown_that_is_back_elsewhere),
 	    TEST(test_the_longest_cooldown_counts),
 	    TEST(test_a_target_that_was_tried_again),
+	    TEST(test_a_target_that_was_tried_twice),
 	    TEST(test_a_cooldown_that_was_tried),
 	    TEST(test_spent),
 	    TEST(test_states_come_back),

@@ -276,9 +276,10 @@ static struct target_state state_of(const struct pacer_policy *old, uint8_t kind
 	for (size_t i = 0; old && i < PACER_THROTTLES; i++)
 		if (old->draining[i].kind == kind && old->draining[i].target == id &&
 		    counts(&old->draining[i], now_ns)) {
-			of.state = of.state < 0 ? (int)i : of.state;
-			/* a trial may have begun another one beside it */
+			/* a trial may have begun another one beside it: neither has all */
+			of.shortened |= of.state >= 0 && of.state != (int)i;
 			of.shortened |= is_shortened(&old->draining[i]);
+			of.state = of.state < 0 ? (int)i : of.state;
 		}
 	return of;
 }
