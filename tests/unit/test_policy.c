@@ -1492,7 +1492,7 @@ static void wrong_limits(void **state)
 
 static void too_long(void **state)
 {
-	char *text = malloc(PACER_DOC_MAX + 1);
+	char *text = malloc(PACER_DOC_MAX + 1), *set;
 	struct policy_error error;
 
 	(void)state;
@@ -1503,6 +1503,14 @@ static void too_long(void **state)
 	text[PACER_DOC_MAX - 1] = 0;
 	assert_null(policy_set(text, PACER_DOC_MAX - 1, "mode", "monitor", &error));
 	assert_non_null(strstr(error.text, "65549 bytes: at most 65535"));
+	text[PACER_DOC_MAX - strlen("mode: monitor\n")] = 0;
+	assert_null(policy_set(text, strlen(text), "mode", "monitor", &error));
+	assert_non_null(strstr(error.text, "65536 bytes: at most 65535"));
+	text[PACER_DOC_MAX - 1 - strlen("mode: monitor\n")] = 0;
+	set = policy_set(text, strlen(text), "mode", "monitor", &error);
+	assert_non_null(set);
+	assert_int_equal(strlen(set), PACER_DOC_MAX - 1);
+	free(set);
 	free(text);
 }
 
@@ -1826,7 +1834,8 @@ static void numbers_of_values(void **state)
 }
 
 /* policy_set: the text before and after. */
-#define LIMIT "limits: [{key: src/24,56, gap: 1ms}]"
+#define LIMIT	      "limits: [{key: src/24,56, gap: 1ms}]"
+#define LONGEST_VALUE "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 static const struct {
 	const char *text, *path, *value, *result;
 } set_case[] = {
@@ -1889,6 +1898,9 @@ static const struct {
      "rules: [{name: a, " LIMIT ", ban: 30s}]"},
     {"rules: [{name: a, " LIMIT ", ban: {for: 1m, grow: x2, up_to: 1h, forget: 1d}}]", "a.ban.grow",
      "x4", "rules: [{name: a, " LIMIT ", ban: {for: 1m, grow: x4, up_to: 1h, forget: 1d}}]"},
+    {"rules: [{name: a, " LIMIT ", ban: {for: 1m, grow: x2, up_to: 1h, forget: 1d}}]",
+     "a.ban.forget", "2d",
+     "rules: [{name: a, " LIMIT ", ban: {for: 1m, grow: x2, up_to: 1h, forget: 2d}}]"},
     {"rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, threshold: 2}]}]", "a.uses", "6",
      "rules: [{name: a, limits: [{key: all, uses: 6, cooldown: 1s, threshold: 2}]}]"},
     {"rules: [{name: a, limits: [{key: all, uses: 5, cooldown: 1s, threshold: 2}]}]", "a.threshold",
@@ -1902,11 +1914,18 @@ static const struct {
      "rules: [{name: a, limits: [{key: src, rate: 7/m, burst: 5}]}]"},
     {"rules: []\npools:\n- {name: a, each: 5}\n- name: b\n  each: 6 # c\n", "pools.b.each", "7",
      "rules: []\npools:\n- {name: a, each: 5}\n- name: b\n  each: 7 # c\n"},
+    {"pools: [{name: a, each: 5, cooldown: 1s, max_cooldown: 2s, threshold: 2}]",
+     "pools.a.max_cooldown", "3s",
+     "pools: [{name: a, each: 5, cooldown: 1s, max_cooldown: 3s, threshold: 2}]"},
+    {"pools: [{name: a, each: 5, cooldown: 1s, max_cooldown: 2s, threshold: 2}]",
+     "pools.a.threshold", "3",
+     "pools: [{name: a, each: 5, cooldown: 1s, max_cooldown: 2s, threshold: 3}]"},
     {"rules: [{name: pools, limits: [{key: src, gap: 1s}]}]", "pools.gap", "2s",
      "rules: [{name: pools, limits: [{key: src, gap: 2s}]}]"},
     {"rules: [{name: pools, limits: [{key: src, gap: 1s}]}]", "pools.limits[0].gap", "2s",
      "rules: [{name: pools, limits: [{key: src, gap: 2s}]}]"},
     {"mode: !!str enforce\nrules: []", "mode", "monitor", "mode: monitor\nrules: []"},
+    {"mode: x\nrules: []", "mode", LONGEST_VALUE, "mode: " LONGEST_VALUE "\nrules: []"},
 };
 
 static void sets(void **state)
@@ -1953,6 +1972,10 @@ static const struct {
     {two, "b.limits[0].gap", "2ms", 8,
      "b.limits[0].gap: no such field that can be set; there are packets, window"},
     {two, "b.limits[0].key", "dst", 8, "no such field that can be set"},
+    {"rules:\n- name: a\n  limits:\n  - {key: src, packets: 1, window: 1s}\n"
+     "  - {key: src, gap: 1ms}\n",
+     "a.limits[0].gap", "2ms", 4,
+     "a.limits[0].gap: no such field that can be set; there are packets, window"},
     {two, "b.limits[0].key", "src/16,48", 8, "b.limits[0].key: no such field that can be set"},
     {two, "b.limits[1].gap", "2ms", 6, "no such limit: the rule has 1, counted from 0"},
     {two, "b.limits[9999].gap", "2ms", 0, "write RULE.limits[N].FIELD"},
@@ -1971,7 +1994,9 @@ static const struct {
      "pools.x.targets: no such field that can be set; there are each, cooldown"},
     {"pools: [{name: x, each: 1, cooldown: 1s}]", "pools.x.threshold", "1", 1,
      "there are each, cooldown"},
-    {two, "memory", "1G", 0, "memory: no such field that can be set: write mode, unparsed"},
+    {two, "memory", "1G", 0,
+     "memory: no such field that can be set: write mode, unparsed, clock, bans, flows, flow_idle, "
+     "RULE.FIELD, RULE.limits[N].FIELD or pools.NAME.FIELD"},
     {two, "", "1G", 0, "no such field"},
     {two, ".gap", "1G", 0, "no such rule"},
     {two, "mode", "", 0, "mode: \"\" will not do"},
@@ -1985,14 +2010,17 @@ static const struct {
     {two, "mode", "*a", 0, "will not do"},
     {two, "mode", "\xc3\xbc", 0, "will not do"},
     {two, "mode", "-", 1, "mode: cannot be set in this text as it is laid out"},
-    {two, "mode", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 0,
-     "will not do: 1 to 64"},
+    {two, "mode", LONGEST_VALUE "a", 0, "will not do: 1 to 64"},
     {"mode: [x]\nrules: []", "mode", "y", 1, "mode: not written as one value"},
     {"mode: |\n  x\nrules: []", "mode", "y", 1, "mode: not written as one value"},
+    {"mode: >\n  x\nrules: []", "mode", "y", 1, "mode: not written as one value"},
     {"? rules\n: []", "mode", "y", 1, "mode: cannot be set in this text"},
     {"&r {rules: []}", "mode", "y", 1, "mode: cannot be set in this text"},
     {"mode: &m x\nclock: *m", "mode", "y", 1, "mode: shared with another place"},
     {"mode: &m x\nclock: *m", "clock", "y", 1, "clock: shared with another place"},
+    {"mode: &m x\n*m : y", "mode", "y", 1, "mode: shared with another place"},
+    {"rules:\n- &r {name: a, limits: [{key: src, gap: 1ms}]}\n- *r", "a.gap", "2ms", 2,
+     "a.gap: shared with another place by an alias"},
     {"rules:\n- name: a\n  limits: &l [{key: src, gap: 1ms}]\n- name: b\n  limits: *l", "b.gap",
      "2ms", 3, "b.gap: shared with another place by an alias"},
     {"rules:\n- name: a\n  limits: &l [{key: src, gap: 1ms}]\n- name: b\n  limits: *l", "a.gap",

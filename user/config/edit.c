@@ -255,21 +255,22 @@ static int MUST_USE locate(struct source *s, const char *path, struct target *ta
 					  "bans", "flows",    "flow_idle"};
 	const char *dot = strchr(path, '.'), *pool = path_of_pool(path);
 	int root = id_of(s, yaml_document_get_root_node(&s->doc));
+	char names[96] = "";
 	size_t i;
 
 	*target = (struct target){.name = dot ? dot + 1 : path, .parent = root};
 	for (i = 0; !dot && i < ARRAY(top); i++) {
+		doc_append(names, sizeof(names), "%s, ", top[i]);
 		if (strcmp(path, top[i]))
 			continue;
 		target->value = find_value(s, root, path);
 		return 0;
 	}
 	if (!dot)
-		return doc_fail(
-		    s, 0, NULL,
-		    "%s: no such field that can be set: write mode, unparsed, clock, bans, "
-		    "RULE.FIELD, RULE.limits[N].FIELD or pools.NAME.FIELD",
-		    doc_shown(path).text);
+		return doc_fail(s, 0, NULL,
+				"%s: no such field that can be set: write %sRULE.FIELD, "
+				"RULE.limits[N].FIELD or pools.NAME.FIELD",
+				doc_shown(path).text, names);
 	if (pool)
 		return locate_in_pool(s, path, pool, target);
 	target->rule = find_named(s, path, path, (size_t)(dot - path));
@@ -592,18 +593,14 @@ static char *list_text(const struct prefix *prefix, size_t n, const struct polic
 /* What an alias shares, or what is made of it, is not rewritten. */
 static bool stands_alone(struct source *s, int value)
 {
-	const yaml_node_t *node = node_of(s, value), *one;
 	const yaml_node_item_t *item = NULL;
 	size_t n = items_of(s, value, &item);
 
-	if (references(s, value) > 1 || (node->type != YAML_SEQUENCE_NODE && n))
+	if (references(s, value) > 1)
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		one = node_of(s, item[i]);
-		if (references(s, item[i]) > 1 || one->start_mark.index < node->start_mark.index ||
-		    one->type != YAML_SCALAR_NODE)
+	for (size_t i = 0; i < n; i++)
+		if (references(s, item[i]) > 1 || node_of(s, item[i])->type != YAML_SCALAR_NODE)
 			return false;
-	}
 	return true;
 }
 
