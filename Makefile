@@ -156,6 +156,7 @@ $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %
 $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
 $(BUILD)/unit/user/live/object.o: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h
 $(BUILD)/unit/test_object: $(BUILD)/unit/user/live/object.o
+$(BUILD)/unit/test_object.o: $(BUILD)/builtin.h
 # What others do between the steps of a move: before the archive, which has it without them.
 $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_snapshot: $(BUILD)/unit/stepped/snapshot.o

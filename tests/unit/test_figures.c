@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The numbers of a policy that no clock and no kernel is needed for, against what they are of. */
+#include <math.h>
+
 #include "applied.h"
 #include "ban.h"
 #include "plan/figures.h"
@@ -40,6 +42,40 @@ static void test_ban_maybe(void **unused)
 	assert_true(figures_ban_maybe(&bans, 0) < 1e-9);
 }
 
+/* The two cells, of eight, that a key raises. */
+static uint32_t pair_of(uint32_t mark)
+{
+	struct pacer_ttl_key k = pacer_ban_cells((struct pacer_hash){.mark = mark});
+
+	return 1u << (k.first & 7) | 1u << (k.second & 7);
+}
+
+/* The same chance, from every pair of cells: how many pairs leave one of them, or both. */
+static void test_ban_maybe_of_each_pair(void **unused)
+{
+	const struct pacer_bans bans = {.sets = 1, .filter_mask = 63};
+
+	(void)unused;
+	for (uint32_t keys = 0; keys < 1024; keys += 31) {
+		double load = keys / 64.0, maybe = 0;
+
+		for (uint32_t mark = 0; mark < 32; mark++) {
+			uint32_t of = pair_of(mark), first = of & -of, without[3] = {0};
+
+			for (uint32_t other = 0; other < 32; other++) {
+				without[0] += !(pair_of(other) & first);
+				without[1] += !(pair_of(other) & of & ~first);
+				without[2] += !(pair_of(other) & of);
+			}
+			maybe += (1 - exp(-load * (1 - without[0] / 32.0)) -
+				  exp(-load * (1 - without[1] / 32.0)) +
+				  exp(-load * (1 - without[2] / 32.0))) /
+				 32;
+		}
+		assert_true(fabs(figures_ban_maybe(&bans, keys) - maybe) < 1e-9);
+	}
+}
+
 /* The chance of a false delay, beside how often a sketch delays a key that it never saw. */
 static void test_false_delay(void **unused)
 {
@@ -72,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_ban_maybe),
+	    TEST(test_ban_maybe_of_each_pair),
 	    TEST(test_false_delay),
 	};
 

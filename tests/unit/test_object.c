@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "builtin.h"
 #include "live/host.h"
 #include "live/object.h"
 #include "live/restore.h"
@@ -394,6 +395,26 @@ static void test_begins(void **unused)
 	object_close(o);
 }
 
+/* The object's own policy is the compiler's, for a clock whose ticks are as long as any kernel's:
+ * 10 ms. */
+static void test_the_built_in_policy(void **unused)
+{
+	static const unsigned char is[sizeof(struct pacer_policy)] = {PACER_BUILTIN_POLICY};
+	static const char text[PACER_DOC_MAX] = {PACER_BUILTIN_TEXT};
+	const struct compile_host any = {10 * MS, 1, 1};
+	static struct pacer_policy bin;
+	struct policy_error why = {0};
+	static struct plan plan;
+	struct policy *policy = policy_parse(text, strlen(text), &why);
+
+	(void)unused;
+	assert_non_null(policy);
+	assert_int_equal(compile_policy(policy, NULL, &any, &bin, &plan, &why), 0);
+	assert_memory_equal(is, &bin, sizeof(bin));
+	assert_true(plan.lines == PACER_BUILTIN_LINES);
+	policy_free(policy);
+}
+
 /* No samples, no sets: their maps stay as the object has them. */
 static void test_the_least(void **unused)
 {
@@ -586,9 +607,11 @@ static int end(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_each_call_fails), CASE(test_no_memory), CASE(test_begins),
-	    CASE(test_the_least),	CASE(test_too_much),  CASE(test_which_is_said),
-	    CASE(test_maps_of_others),	CASE(test_kinds),     CASE(test_shadow_under_a_dispatcher),
+	    CASE(test_each_call_fails), CASE(test_no_memory),
+	    CASE(test_begins),		CASE(test_the_built_in_policy),
+	    CASE(test_the_least),	CASE(test_too_much),
+	    CASE(test_which_is_said),	CASE(test_maps_of_others),
+	    CASE(test_kinds),		CASE(test_shadow_under_a_dispatcher),
 	    CASE(test_over_another),
 	};
 

@@ -669,6 +669,21 @@ static void test_more_than_there_is(void **unused)
 	}
 }
 
+/* What a list of facts has no room for is left out, and it says so. */
+static void test_more_facts_than_there_is_room_for(void **unused)
+{
+	struct facts facts = {0};
+
+	(void)unused;
+	for (uint64_t i = 0; i < FACTS_MAX; i++)
+		facts_uint(&facts, "n", i, NULL);
+	assert_int_equal(facts.n, FACTS_MAX);
+	assert_false(facts.full);
+	facts_uint(&facts, "n", FACTS_MAX, NULL);
+	assert_int_equal(facts.n, FACTS_MAX);
+	assert_true(facts.full);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -687,6 +702,7 @@ int main(void)
 	    TEST(test_equal_parts),
 	    TEST(test_sets_and_verdicts),
 	    TEST(test_more_than_there_is),
+	    TEST(test_more_facts_than_there_is_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

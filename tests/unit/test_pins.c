@@ -337,7 +337,9 @@ int __wrap_fstatfs(int fd, struct statfs *fs)
 	struct stat st;
 
 	assert_int_equal(fstat(fd, &st), 0);
-	fs->f_type = S_ISDIR(st.st_mode) ? BPF_FS_MAGIC : st.st_size ? NSFS_MAGIC : TMPFS_MAGIC;
+	fs->f_type = S_ISDIR(st.st_mode) && !no_bpffs	  ? BPF_FS_MAGIC
+		     : st.st_size && !S_ISDIR(st.st_mode) ? NSFS_MAGIC
+							  : TMPFS_MAGIC;
 	return fallen();
 }
 
@@ -978,6 +980,36 @@ static void test_folder_is_for_all_to_see(void **unused)
 	assert_int_equal(st.st_mode & 0777, 0755);
 }
 
+/* A folder of pins is opened locked or not at all, and only on the file system of pins. */
+static void test_folder_is_opened_locked(void **unused)
+{
+	char at[256];
+	int fd, other;
+
+	(void)unused;
+	assert_int_equal(put_shadow(3, 0, false, 0), 0);
+	snprintf(at, sizeof(at), "%s/xdp-pacer", root);
+	fd = pins_open_locked(at);
+	assert_true(fd >= 0);
+	other = __real_open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(__real_flock(other, LOCK_EX | LOCK_NB), -1);
+	close(fd);
+	assert_int_equal(__real_flock(other, LOCK_EX | LOCK_NB), 0);
+	close(other);
+	for (unsigned int call = 1; call <= 3; call++) { /* it is opened, looked at, locked */
+		fault.n = 0;
+		fault.at = call;
+		fault.err = EIO;
+		assert_int_equal(pins_open_locked(at), -1);
+		assert_int_equal(errno, EIO);
+		fault.at = 0;
+	}
+	no_bpffs = true;
+	assert_int_equal(pins_open_locked(at), -1);
+	assert_int_equal(errno, EMEDIUMTYPE);
+	no_bpffs = false;
+}
+
 static void test_advice(void **unused)
 {
 	(void)unused;
@@ -1481,6 +1513,7 @@ int main(void)
 	    TEST(test_where_they_are),
 	    TEST(test_put_beside_pinned),
 	    TEST(test_shadow_is_pinned),
+	    TEST(test_folder_is_opened_locked),
 	    TEST(test_advice),
 	    TEST(test_each_way_to_carry),
 	    TEST(test_gone_meanwhile),

@@ -29,6 +29,9 @@
 static struct {
 	unsigned int pacers; /* each interface before this one has one */
 	bool unlisted, gone, no_memfd, starving, shared;
+	bool has_all;	 /* an interface has that name */
+	bool first_only; /* fails, of the runs */
+	bool many;	 /* the last run was of several at once */
 	unsigned int runs, released;
 	char last[IF_NAMESIZE];
 	char read[65536]; /* by the last run */
@@ -45,6 +48,8 @@ static unsigned int number_of(const char *ifname)
 
 unsigned int if_nametoindex(const char *ifname)
 {
+	if (now.has_all && !strcmp(ifname, "all"))
+		return MOST * 2 + 1;
 	return number_of(ifname) < MOST * 2 ? number_of(ifname) + 1 : 0;
 }
 
@@ -133,7 +138,8 @@ static int run(struct options *o)
 	now.len = fread(now.read, 1, sizeof(now.read), from);
 	if (from != stdin)
 		fclose(from);
-	return now.code;
+	now.many = o->many;
+	return now.first_only && now.runs > 1 ? EXIT_DONE : now.code;
 }
 
 static const struct word_row words[] = {{"add", "", "", false}, {"show", "", "", true}, {0}};
@@ -155,6 +161,14 @@ static const struct verb taking = {"take",
 				   .any_version = true};
 static const struct verb looking = {
     "look", "", "", NULL, run, .group = VERBS_LOOK, .interfaces = INTERFACES_ONLY};
+static const struct verb watching = {"watch",
+				     "",
+				     "",
+				     NULL,
+				     run,
+				     .group = VERBS_LOOK,
+				     .interfaces = INTERFACES_ONLY,
+				     .takes_several = true};
 
 /* Runs it; what it says on stderr is in `said`. */
 static char said[4096];
@@ -228,6 +242,31 @@ static void test_each(void **unused)
 	assert_int_equal(now.runs, 2);
 	now.code = EXIT_FAILED;
 	assert_int_equal(SEVERAL(&looking, "e0", "e1"), EXIT_FAILED);
+	now.first_only = true;
+	now.runs = 0;
+	assert_int_equal(SEVERAL(&looking, "e0", "e1"), EXIT_FAILED);
+	assert_int_equal(now.runs, 2);
+}
+
+/* A verb that sees to all of them by itself is told so, and run once. */
+static void test_all_at_once(void **unused)
+{
+	(void)unused;
+	assert_int_equal(SEVERAL(&watching, "e0", "e1"), EXIT_DONE);
+	assert_int_equal(now.runs, 1);
+	assert_true(now.many);
+	assert_int_equal(SEVERAL(&watching, "e0"), EXIT_DONE);
+	assert_false(now.many);
+}
+
+/* "all" is an interface where one has that name. */
+static void test_one_named_all(void **unused)
+{
+	(void)unused;
+	now.has_all = true;
+	assert_int_equal(SEVERAL(&looking, "all"), EXIT_DONE);
+	assert_int_equal(now.runs, 1);
+	assert_string_equal(now.last, "all");
 }
 
 /* Where only something is shown, each begins with its name. */
@@ -304,6 +343,8 @@ static void test_names_that_are_wrong(void **unused)
 	assert_non_null(strstr(said, "e9: has no pacer; nothing is changed on e0 and e8"));
 	assert_int_equal(SEVERAL(&taking, "e0", "e9", "e8"), EXIT_FAILED);
 	assert_non_null(strstr(said, "e9: has no pacer; nothing is changed on e0 and e8"));
+	assert_int_equal(SEVERAL(&taking, "e0", "e9"), EXIT_FAILED);
+	assert_one_line("e9: has no pacer; nothing is changed on e0\n");
 	now.pacers = 0;
 	assert_int_equal(SEVERAL(&changing, "all", "add"), EXIT_FAILED);
 	assert_one_line("no interface of this network namespace has a pacer");
@@ -365,6 +406,30 @@ static void test_each_reads_stdin(void **unused)
 	    several_with(&looking, (struct options){.args = args, .n_args = 2, .pcap = "a"}),
 	    EXIT_WRONG);
 	assert_one_line("look: --pcap is of one interface");
+	assert_int_equal(
+	    several_with(&looking, (struct options){.args = args, .n_args = 2, .every = "1s"}),
+	    EXIT_WRONG);
+	assert_one_line("look: --every is of one interface");
+}
+
+/* A file as stdin, of which somebody has read the first line: each reads the rest. */
+static void test_each_reads_the_rest_of_a_file(void **unused)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)unused;
+	unlink(path);
+	assert_int_equal(write(fd, "read\nthe rest", 13), 13);
+	dup2(fd, STDIN_FILENO);
+	close(fd);
+	clearerr(stdin);
+	assert_int_equal(lseek(STDIN_FILENO, 5, SEEK_SET), 5);
+	assert_int_equal(SEVERAL(&changing, "e0", "e1", "add", "-"), EXIT_DONE);
+	assert_int_equal(now.runs, 2);
+	assert_int_equal(now.len, 8);
+	assert_memory_equal(now.read, "the rest", 8);
+	fill_stdin(0);
 }
 
 /* As a shell writes <(...): the name of a descriptor, which a pipe is. */
@@ -438,11 +503,14 @@ int main(void)
 
 	const struct CMUnitTest tests[] = {
 	    TEST(test_each),
+	    TEST(test_all_at_once),
+	    TEST(test_one_named_all),
 	    TEST(test_whose_is_whose),
 	    TEST(test_shared),
 	    TEST(test_too_many),
 	    TEST(test_names_that_are_wrong),
 	    TEST(test_each_reads_stdin),
+	    TEST(test_each_reads_the_rest_of_a_file),
 	    TEST(test_each_reads_a_descriptor),
 	    TEST(test_stdin_that_cannot_be_kept),
 	    TEST(test_no_memory),

@@ -190,6 +190,12 @@ static void test_too_many_buckets(void **unused)
 	     "larger "
 	     "max_cooldown"},
 	    {"{key: all, uses: 241, cooldown: 10s, threshold: 1}", "threshold: 2 or more"},
+	    /* where one of the two takes all buckets, it is the one to be changed */
+	    {"{key: all, uses: 1000, cooldown: 12s, max_cooldown: 12050ms, threshold: 10}",
+	     "340 buckets would be needed and there are 240: write max_cooldown: 12.085714286s or "
+	     "more"},
+	    {"{key: all, uses: 2400, cooldown: 10s, max_cooldown: 11s, threshold: 10}",
+	     "250 buckets would be needed and there are 240: write threshold: 11 or more"},
 	};
 
 	(void)unused;
@@ -214,6 +220,11 @@ static void test_too_many_buckets(void **unused)
 	    load(rule_of("clock: exact", "{key: all, uses: 1000, cooldown: 10s, "
 					 "max_cooldown: 10043478260ns, threshold: 100}")),
 	    -1);
+	/* on a coarse clock uses count for longer */
+	assert_int_equal(load(rule_of("clock: coarse", cases[2].limit)), -1);
+	assert_non_null(strstr(error.text,
+			       "301 buckets would be needed and there are 240: write threshold: "
+			       "26 or more, or max_cooldown: 10.071457143s or more"));
 	/* of a pool the threshold is of all targets */
 	host.resolution_ns = 0;
 	assert_int_equal(load("rules: []\npools:\n- {name: a, targets: [x, y], each: 1000, "
@@ -413,6 +424,73 @@ static void test_targets_go_on(void **unused)
 	assert_int_equal(apply_pools(POOL("a", "x")), 0);
 	assert_int_equal(now.plan.pool[0].state[0], PLAN_NEW);
 	assert_int_equal(draining_throttles(), 0);
+}
+
+/* Targets of two kinds may have one number: each has its own state, also when it is back. */
+static void test_targets_of_one_number(void **unused)
+{
+	uint32_t cpu, xsk;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "cpu:1") POOL("b", "xsk:1")), 0);
+	cpu = now.bin.pool[0].state[0];
+	xsk = now.bin.pool[1].state[0];
+	assert_int_not_equal(cpu, xsk);
+	assert_int_equal(apply_pools(POOL("a", "cpu:1")), 0);
+	time_draining();
+	assert_int_equal(apply_pools(""), 0);
+	time_draining();
+	assert_int_equal(draining_throttles(), 2);
+	assert_int_equal(apply_pools(POOL("b", "xsk:1")), 0);
+	assert_int_equal(now.bin.pool[0].state[0], xsk);
+	now.bin.draining[xsk].until_ns = 0;
+	assert_int_equal(apply_pools(POOL("a", "cpu:1")), 0);
+	assert_int_equal(now.bin.pool[0].state[0], cpu);
+}
+
+/* A state that is in a pool is the target's, whatever a trial left beside it. */
+static void test_the_pools_state_is_the_targets(void **unused)
+{
+	uint32_t x;
+
+	(void)unused;
+	assert_int_equal(load("rules: []\npools:\n" POOL("a", "x")), 0);
+	x = now.bin.pool[0].state[0];
+	now.bin.draining[x + 5] = (struct pacer_draining){.until_ns = UINT64_MAX / 2,
+							  .memory_ns = 1,
+							  .kind = now.bin.pool[0].kind,
+							  .target = now.bin.pool[0].target[0],
+							  .state = (uint16_t)(x + 5)};
+	assert_int_equal(apply_pools(POOL("b", "x")), 0);
+	assert_int_equal(now.bin.pool[0].state[0], x);
+}
+
+/* The place of a target that has cooled down, and had a longer cooldown, tells nothing of the next
+ * target that has its state. */
+static void test_the_next_of_a_state(void **unused)
+{
+	static const char *const pairs[][2] = {
+	    {"- {name: a, targets: [x], each: 5, cooldown: 60s, threshold: 1}\n", POOL("a", "y")},
+	    {"- {name: a, targets: ['cpu:1'], each: 5, cooldown: 60s, threshold: 1}\n",
+	     POOL("a", "xsk:1")},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(pairs); i++) {
+		uint32_t state;
+
+		assert_int_equal(load("rules: []\npools: []\n"), 0);
+		assert_int_equal(apply_pools(pairs[i][0]), 0);
+		state = now.bin.pool[0].state[0];
+		assert_int_equal(apply_pools(""), 0);
+		time_draining();
+		host.now_ns += 3600 * SECOND;
+		assert_int_equal(apply_pools(pairs[i][1]), 0);
+		assert_int_equal(now.bin.pool[0].state[0], state);
+		compile_keep_targets(&before.bin, &now.bin, host.now_ns);
+		assert_int_equal(before.bin.draining[state].memory_ns, COUNTS);
+		assert_false(before.bin.draining[state].unused);
+	}
 }
 
 /* A change that was cut off before its switch was timed: what it gave up still counts. */
@@ -1186,6 +1264,9 @@ int main(void)
 	    TEST(test_leases_of_a_state),
 	    TEST(test_states_run_out),
 	    TEST(test_targets_go_on),
+	    TEST(test_targets_of_one_number),
+	    TEST(test_the_pools_state_is_the_targets),
+	    TEST(test_the_next_of_a_state),
 	    TEST(test_targets_cut_off),
 	    TEST(test_targets_given_back),
 	    TEST(test_targets_given_back_later),

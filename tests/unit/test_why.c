@@ -282,6 +282,35 @@ static void test_of_new_flows(void **unused)
 	assert_false(why.limit[0].unasked);
 }
 
+/* What a gap knows of a key is of cells that others may have raised, and of all keys of one cell.
+ */
+static void test_what_a_gap_is_held_by(void **unused)
+{
+	static const struct {
+		const char *key;
+		enum held_by by;
+	} rows[] = {{"src", HELD_BY_CELLS}, {"all", HELD_BY_ONE}};
+	static struct pacer_line lines[4096];
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct pacer_state state = state_of(0);
+		struct pacer_walk walk = walk_at(&state, START);
+		char text[128];
+		struct why why;
+
+		snprintf(text, sizeof(text),
+			 "memory: 64Ki\nrules: [{name: a, limits: [{key: %s, gap: 1ms}]}]\n",
+			 rows[i].key);
+		load(text);
+		state.table = (struct pacer_table){lines, ARRAY(lines)};
+		why_packet(&walk, policy, 0, &why);
+		assert_int_equal(why.limit[0].held.by, rows[i].by);
+		policy_free(policy);
+		policy = NULL;
+	}
+}
+
 static struct pacer_line ban_lines[4096];
 
 /* Bans what the walk comes from, or its key, by that secret; which ban in a row it is. */
@@ -386,6 +415,7 @@ int main(void)
 	    cmocka_unit_test_teardown(test_a_limit_beside_else, teardown),
 	    cmocka_unit_test(test_two_throttles),
 	    cmocka_unit_test_teardown(test_of_new_flows, teardown),
+	    cmocka_unit_test_teardown(test_what_a_gap_is_held_by, teardown),
 	    cmocka_unit_test_teardown(test_while_bans_move, teardown),
 	    cmocka_unit_test_teardown(test_a_value_that_is_unknown, teardown),
 	};
