@@ -94,7 +94,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = urllib.parse.parse_qs(url.query)
         startup = asked.get("startup", ["false"])[0] == "true"
         mode = (FOLDER / "mode").read_text().strip()
-        print(f"{mode} startup={str(startup).lower()} agent={self.headers.get('User-Agent')}", file=logged)
+        origins = asked.get("origins", ["all"])[0]
+        print(f"{mode} startup={str(startup).lower()} origins={origins} agent={self.headers.get('User-Agent')}", file=logged)
         if url.path != "/v1/decisions/stream":
             self.say(404, b"404 page not found")
         elif mode == "403" or self.headers.get("X-Api-Key") != KEY:

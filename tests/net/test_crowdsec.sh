@@ -328,15 +328,20 @@ comes_and_goes()
 	settings
 	bouncer_up
 	until_true 2 grep -q 'http://127.0.0.1:8080/: ' "$work/said" || fail "nothing is said"
+	said 0 'what is banned lasts' || return # there has been no answer
 	api_up
 	decide "1 ban Ip 10.77.0.11 600000"
 	until_true 2 grep -q 's0: has no pacer' "$work/said" || fail "$(cat "$work/said")"
+	asks_on ok
+	said 1 's0: has no pacer' || return
 	wide
 	until_banned 10.77.0.11
 	pacer load s0 -c "$work/wide.yaml" --replace >/dev/null
 	until_banned 10.77.0.11
 	pacer unload s0 >/dev/null
 	asks_on ok
+	asks_on ok
+	said 2 's0: has no pacer' || return # it had one meanwhile
 	wide
 	until_banned 10.77.0.11
 	arrive "0 2" n=2 n=2,from=10.77.0.12
@@ -355,6 +360,12 @@ bouncer_restarted()
 	kill -KILL "$running"
 	wait "$running" 2>/dev/null || true
 	until_banned 10.77.0.11
+	api_down # begun without an answer, it lifts nothing
+	bouncer_up
+	until_true 2 grep -q 'http://127.0.0.1:8080/: ' "$work/said" || fail "nothing is said"
+	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	bouncer_down
+	api_again
 	decide "1 ban Ip 10.77.0.11 600000" "3 ban Ip 10.77.0.13 600000"
 	bouncer_up
 	until_banned "10.77.0.11 10.77.0.13"
@@ -525,6 +536,9 @@ once()
 	decide "1 ban Ip 10.77.0.11 600000"
 	in_server timeout "$hang_s" "$bouncer" -c "$work/bouncer.yaml" --once
 	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	settings "origins: [crowdsec, cscli]"
+	in_server timeout "$hang_s" "$bouncer" -c "$work/bouncer.yaml" --once
+	grep -q 'origins=crowdsec,cscli agent' "$work/lapi/log" || fail "not those origins: $(cat "$work/lapi/log")"
 	api_down
 	settings "ca_cert_path: $work/none.pem" "origins: [crowdsec]" # which are for the API, and it is not there
 	refused 1 '^xdp-pacer-crowdsec: http://127.0.0.1:8080/: ' in_server "$bouncer" -c "$work/bouncer.yaml" --once
@@ -583,7 +597,7 @@ wrong_settings()
 	local args code
 
 	check_of || fail "right settings are refused"
-	refused 2 'bouncer.yaml:.*"ftp://x" is no address: write http://127' check_of "api_url: ftp://x"
+	refused 2 'bouncer.yaml:5: .*"ftp://x" is no address: write http://127' check_of "api_url: ftp://x"
 	refused 2 'bouncer.yaml:.*name at least one' check_of "interfaces: []"
 	refused 2 'bouncer.yaml:.*longer than 15 characters' check_of "interfaces: [an-interface-with-a-long-name]"
 	refused 2 'bouncer.yaml:.*unknown field "api_kye": did you mean "api_key"' check_of "api_kye: x"
@@ -610,6 +624,8 @@ wrong_settings()
 	chmod 644 "$work/bouncer.yaml"
 	"$bouncer" --check -c "$work/bouncer.yaml" 2>&1 | grep -q 'everybody can read its api_key' ||
 		fail "nothing is said of a key that all can read"
+	chmod 640 "$work/bouncer.yaml" # as its group may be that of the service
+	equal "$("$bouncer" --check -c "$work/bouncer.yaml" 2>&1)" "" "what is said of a key that not all can read"
 	"$bouncer" --help | grep -q '^usage: xdp-pacer-crowdsec ' || fail "no help"
 	"$bouncer" --version | grep -q '^xdp-pacer-crowdsec [0-9]' || fail "no version"
 }

@@ -535,7 +535,7 @@ to_a_journal()
 
 of_the_past()
 {
-	local text
+	local text bans rest
 
 	attacked one "" "ban: 1h"
 	load one
@@ -547,6 +547,9 @@ of_the_past()
 		'["s0",[["ban","10.77.0.11",null],["change","set s0 udp.limits[0].packets=20","root"]],{"bans":0,"others":0}]' "then"
 	text=$(pacer events s0)
 	grep -Eq '^s0: 1 ban and 2 changes or episodes noted; bans since 20[0-9TZ:.-]+; the rest since 20' <<<"$text" || fail "$text"
+	bans=$(sed -n 's/.*; bans since \(20[0-9TZ:.-]*\).*/\1/p' <<<"$text")
+	rest=$(sed -n 's/.*; the rest since \(20[0-9TZ:.-]*\).*/\1/p' <<<"$text")
+	[[ $rest < $bans ]] || fail "the load was not before the ban: $text"
 	grep -q 'only counters are kept unless somebody follows' <<<"$text" || fail "$text"
 	# What somebody was told, the next one can see, once.
 	off
@@ -597,6 +600,7 @@ wrong()
 	refused 1 "^xdp-pacer: s0123456789012345: is longer than an interface's own name" pacer events s0123456789012345 --follow
 	refused 2 'with --replay it wants -c POLICY' pacer events --replay x.pcap
 	refused 2 'that for no interface' pacer events s0 -c "$work/one.yaml"
+	refused 2 'that for no interface' pacer events s0 --follow --replay x.pcap
 	refused 1 'x.pcap' pacer events -c "$work/one.yaml" --replay "$work/x.pcap"
 }
 

@@ -246,6 +246,7 @@ sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())' "$url" >"$work/m.prom"
 	pacer unload s0
 	until_true 5 is_gone "$id" || fail "the exporter holds what was unloaded"
 	now
+	now # what was said of it is not said again
 	equal "$(value up)" 0 "up after an unload"
 	equal "$(grep -c '^xdp_pacer_.*interface' "$work/m.prom")" 1 "series of what is gone"
 	load one
@@ -336,6 +337,8 @@ missing()
 	equal "$(cat "$work/kept")" kept "the file that another user chose"
 	refused 1 "lo: has no pacer" pacer export s0 lo --textfile "$work/m.prom"
 	equal "$(value up interface=s0) $(value up interface=lo)" "1 0" "up of two by name"
+	equal "$(pacer export s0 lo --textfile "$work/m.prom" --json 2>/dev/null | jq -c '[.interfaces, .up]')" "[2,1]" \
+		"the JSON of one that is up, of two"
 	off
 	stranger other xdp.other xdp
 	textfile all

@@ -180,11 +180,12 @@ added_and_taken_out()
 	arrive "9 9 9 1" n=9,from=10.77.0.12 n=9,from=10.77.0.16 n=9,from=10.77.0.17 n=9
 	equal "$(what_drop_has)" "10.77.0.11 fd77::11|fd77::12/127" "what is left"
 	# Many at once, in any order, by one change.
-	printf '%s\n' "# two" 10.77.0.14-10.77.0.15 "10.77.0.13 --for 1h" | pacer sets s0 add drop - --json >"$work/out"
-	equal "$(jq -c . "$work/out")" '{"interface":"s0","set":"drop","added":2,"in_shadow":null,"shared_with":[]}' "added"
-	equal "$(what_drop_has)" "10.77.0.11 fd77::11|10.77.0.13 10.77.0.14/31 fd77::12/127" "many"
-	arrive "1 1 1" n=9,from=10.77.0.13 n=9,from=10.77.0.14 n=9,from=10.77.0.15
-	printf '%s\n' 10.77.0.14/31 fd77::11 10.77.0.13 | by_hand del -
+	printf '%s\n' "# a range is more than one" 10.77.0.14-10.77.0.16 "10.77.0.13 --for 1h" |
+		pacer sets s0 add drop - --json >"$work/out"
+	equal "$(jq -c . "$work/out")" '{"interface":"s0","set":"drop","added":3,"in_shadow":null,"shared_with":[]}' "added"
+	equal "$(what_drop_has)" "10.77.0.11 fd77::11|10.77.0.13 10.77.0.14/31 10.77.0.16 fd77::12/127" "many"
+	arrive "1 1 1 1" n=9,from=10.77.0.13 n=9,from=10.77.0.14 n=9,from=10.77.0.15 n=9,from=10.77.0.16
+	printf '%s\n' 10.77.0.14-10.77.0.16 fd77::11 10.77.0.13 | by_hand del -
 	equal "$(what_drop_has)" "10.77.0.11|fd77::12/127" "many taken out"
 }
 
@@ -264,7 +265,8 @@ office 0 2" "sets of stats"
 xdp_pacer_set_elements{interface="s0",set="drop"} 3' "metrics"
 	equal "$(pacer sets s0 list --json | jq -c '.[0].bytes > .[0].packets * 40')" true "bytes"
 	pacer sets s0 list | grep -Eq "^drop +2 +1 +[0-9.]+ [KM]iB? +25 +[0-9,]+ +$work/drop.txt$" ||
-		fail "as text: $(pacer sets s0 list | cat -A)"
+		fail "as text: $(pacer sets s0 list | cat -A)" || return
+	pacer sets s0 list | grep -Eq "^office .* of the policy$" || fail "as text: $(pacer sets s0 list | cat -A)"
 }
 
 wrong_words()

@@ -332,6 +332,21 @@ set_with_values()
 	changes "3 2 0"
 }
 
+# A pacer that is not native has its shadow in the same mode, and stays in it.
+in_skb_mode()
+{
+	limit ten 10
+	limit three 3
+	load ten --mode skb
+	begin three
+	equal "$(status .attach_mode)" skb "the mode with a shadow"
+	arrive "10" n=12
+	changes "5 7 0"
+	pacer shadow s0 --stop >/dev/null
+	equal "$(status .attach_mode)" skb "the mode without"
+	arrive "0" n=1
+}
+
 stopped()
 {
 	three
@@ -587,6 +602,7 @@ check shadow-what-it-has-counted what_it_has_counted
 check shadow-sets-by-hand sets_by_hand
 check shadow-set-with-values set_with_values
 check shadow-side-by-side side_by_side
+check shadow-in-skb-mode in_skb_mode
 check shadow-stopped stopped
 check shadow-beside-other-verbs beside_other_verbs
 check shadow-no-redirect no_redirect

@@ -493,8 +493,8 @@ as_json()
 	until_true 10 eval '[ "$(wc -l <"$work/lines")" -ge 3 ]'
 	pacer unload s0 >/dev/null
 	until_true 10 grep -q '"paced":false' "$work/lines"
-	load watched
-	until_true 10 eval 'tail -n 1 "$work/lines" | grep -q "\"paced\":true"'
+	load watched --mode skb
+	until_true 10 eval 'tail -n 1 "$work/lines" | grep -q "\"attach_mode\":\"skb\""'
 	kill "$pid"
 	unread top s0 --json --every 100ms || return
 	sed '$d' "$work/lines" | jq -c '[.paced, .rates.minute.span_ns >= .rates.now.span_ns]' | sort -u >"$work/kinds"
