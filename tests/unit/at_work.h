@@ -388,7 +388,7 @@ static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
 						  [PACER_WORD_DADDR] = 0x0a000100,
 						  [PACER_WORD_PORTS] = 5u << 16 | port,
 						  [PACER_WORD_META] = UDP},
-					  .len_bytes = 100,
+					  .len_bytes = PACKET_BYTES,
 					  .vlan = PACER_VLAN_NONE,
 					  .family = PACER_FAMILY_4,
 					  .proto = UDP},

@@ -79,6 +79,7 @@ static struct limit any_limit(enum of of)
 		l.window_ms = few[draw() % n_times].window_ms;
 	}
 	l.threshold = draw() % 2 ? l.value : (l.value + 9) / 10;
+	l.bytes = (of == OF_RATE || of == OF_WINDOW) && draw() % 4 == 0;
 	return l;
 }
 
@@ -149,6 +150,13 @@ static void any_limits(struct variant *v)
 	v->limit[1].wider_key = v->limit[0].wider_key;
 }
 
+/* None of bytes may be smaller than a frame. */
+static void say_bytes(struct variant *v)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		v->limit[i].bytes &= v->limit[i].value * PACKET_BYTES >= POLICY_FRAME_MAX;
+}
+
 /* Often one that was there before, or nearly. */
 static struct variant *any_variant(void)
 {
@@ -167,6 +175,7 @@ static struct variant *any_variant(void)
 		v->coarse = draw() % 4 == 0;
 		any_limits(v);
 	}
+	say_bytes(v);
 	n_variants++;
 	return v;
 }

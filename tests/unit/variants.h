@@ -15,6 +15,7 @@
 #define VARIANT_POOLS	2u
 #define VARIANT_TARGETS 3u
 #define VARIANTS	128u
+#define PACKET_BYTES	100u
 #define POOL_PORT	21u /* packets to it are the first pool's; to the next, the second's */
 
 enum by { BY_SOURCE, BY_DESTINATION, BY_TARGET }; /* all packets have one destination */
@@ -26,6 +27,7 @@ struct limit {
 	enum by by;
 	bool wider_key; /* of another text, which tells the same packets apart */
 	bool roomy;	/* four times the entries */
+	bool bytes;	/* not packets, of a window or a rate */
 	uint64_t value; /* packets, the burst, ms of the gap, uses */
 	uint64_t speed; /* of a rate, a second */
 	uint64_t window_ms, slots;
@@ -57,16 +59,18 @@ static void say_limit(const struct limit *l)
 	static const char *const keys[2][2] = {{"src", "src+dst"}, {"dst", "dst+proto"}};
 	const char *key = keys[l->by == BY_DESTINATION][l->wider_key];
 	unsigned int entries = l->roomy ? 256 : 64;
+	uint64_t unit = l->bytes ? PACKET_BYTES : 1;
 
 	switch (l->kind) {
 	case LIMIT_WINDOW:
-		say("  - {key: %s, packets: %" PRIu64 ", window: %" PRIu64 "ms, slots: %" PRIu64
+		say("  - {key: %s, %s: %" PRIu64 ", window: %" PRIu64 "ms, slots: %" PRIu64
 		    ", entries: %u}\n",
-		    key, l->value, l->window_ms, l->slots, entries);
+		    key, l->bytes ? "bytes" : "packets", l->value * unit, l->window_ms, l->slots,
+		    entries);
 		break;
 	case LIMIT_RATE:
-		say("  - {key: %s, rate: %" PRIu64 "/s, burst: %" PRIu64 ", entries: %u}\n", key,
-		    l->speed, l->value, entries);
+		say("  - {key: %s, rate: %" PRIu64 "%s/s, burst: %" PRIu64 ", entries: %u}\n", key,
+		    l->speed * unit, l->bytes ? "B" : "", l->value * unit, entries);
 		break;
 	case LIMIT_GAP:
 		say("  - {key: %s, gap: %" PRIu64 "ms}\n", key, l->value);
