@@ -92,7 +92,7 @@ static inline int load(const char *text)
 /* ... and what was applied upon it, its draining limits not yet timed. */
 static inline int apply(const char *text)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false, false};
 
 	return apply_after(text, &previous);
 }
@@ -100,7 +100,7 @@ static inline int apply(const char *text)
 /* The same text again, under the other secret. */
 static inline int rotate(void)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, true};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, true, false};
 
 	return apply_after(doc.s, &previous);
 }

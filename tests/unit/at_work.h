@@ -483,7 +483,9 @@ static void tell_targets_of(const struct pacer_policy *p)
 /* What is told of a pacer. */
 static void tell_limits(uint32_t copy)
 {
-	tell("in copy %" PRIu32 "%s\n", copy, copy == copies_in_force(&pacer) ? ", in force" : "");
+	tell("in copy %" PRIu32 "%s, by the %s clock\n", copy,
+	     copy == copies_in_force(&pacer) ? ", in force" : "",
+	     copies[copy].policy.flags & PACER_CLOCK_EXACT ? "exact" : "coarse");
 	if (!work.told)
 		return;
 	tell_limits_of(&copies[copy].policy);

@@ -11,7 +11,7 @@
  */
 #include "at_work.h"
 
-#define SEEDS	100u /* of each family, unless CHAINS says how many */
+#define SEEDS	200u /* of each family, unless CHAINS says how many */
 #define CHANGES 8u   /* at most */
 
 static const struct family {
@@ -31,6 +31,7 @@ static const struct family {
 static const struct family *family;
 static struct limit few[FEW];
 static uint32_t n_values, n_times; /* of them, 0: any */
+static uint64_t beside;		   /* see struct variant */
 static uint32_t targets;	   /* that pools may have, a bit for each */
 
 /* --- policies -----------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ static uint64_t any_time_ms(void)
 
 static struct limit any_limit(enum of of)
 {
-	static const uint64_t speeds[] = {2, 5, 25, 60}, bursts[] = {2, 3, 20, 200};
+	static const uint64_t speeds[] = {2, 5, 25, 250}, bursts[] = {2, 3, 20, 200};
 	static const uint64_t packets[] = {3, 20, 250, 300}, gaps_ms[] = {10, 50, 300, 1000};
 	static const uint64_t uses[] = {2, 10, 40, 200};
 	struct limit l = {.by = BY_SOURCE, .wider_key = draw() % 8 == 0, .roomy = draw() % 8 == 0};
@@ -93,6 +94,7 @@ static void draw_few(void)
 	n_values = (uint32_t)between(0, FEW);
 	n_times = (uint32_t)between(0, FEW);
 	targets = PICK(some);
+	beside = draw() % 2 ? 5 : 0;
 }
 
 /* Each target is in one of them, or in none. */
@@ -120,7 +122,11 @@ static void vary(struct variant *v)
 {
 	struct limit with = any_limit(family->of);
 
-	if (family->of == OF_TARGETS) {
+	if (draw() % 4 == 0) {
+		v->coarse = !v->coarse;
+	} else if (v->n > 1 && draw() % 2) {
+		v->limit[0] = v->limit[--v->n];
+	} else if (family->of == OF_TARGETS) {
 		if (v->n_pools && draw() % 2)
 			v->pool[draw() % v->n_pools].cooldown_ms = with.window_ms;
 		else
@@ -134,20 +140,28 @@ static void vary(struct variant *v)
 	}
 }
 
-/* One, or two rates of one key, or a gap beside a window. */
+static void add_limit(struct variant *v, enum of of)
+{
+	struct limit *l = &v->limit[v->n++];
+
+	*l = any_limit(of);
+	l->wider_key = v->limit[0].wider_key;
+}
+
+/* One, or two rates of one key, or a window with a gap, another window, or both. */
 static void any_limits(struct variant *v)
 {
-	enum of second = family->of == OF_WINDOW ? OF_GAP : family->of;
-	bool two = second != family->of || second == OF_RATE;
-
 	if (family->of == OF_TARGETS) {
 		any_pools(v);
 		return;
 	}
-	v->limit[v->n++] = any_limit(family->of);
-	if (two && draw() % 4 == 0)
-		v->limit[v->n++] = any_limit(second);
-	v->limit[1].wider_key = v->limit[0].wider_key;
+	add_limit(v, family->of);
+	if ((family->of == OF_RATE || family->of == OF_WINDOW) && draw() % 4 == 0)
+		add_limit(v, family->of);
+	if (v->n == 2 && v->limit[1].window_ms == v->limit[0].window_ms && family->of == OF_WINDOW)
+		v->n = 1;
+	if (family->of == OF_WINDOW && draw() % 4 == 0)
+		add_limit(v, OF_GAP);
 }
 
 /* None of bytes may be smaller than a frame. */
@@ -171,7 +185,7 @@ static struct variant *any_variant(void)
 	if (again && draw() % 2) {
 		vary(v);
 	} else if (!again) {
-		*v = (struct variant){.says = ASKS, .beside = 5};
+		*v = (struct variant){.says = ASKS, .beside = beside};
 		v->coarse = draw() % 4 == 0;
 		any_limits(v);
 	}

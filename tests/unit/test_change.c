@@ -441,6 +441,66 @@ static const struct pacer_rule *rule_before(void)
 	return &copies[copies_in_force(&pacer) ^ 1].policy.rule[0];
 }
 
+/* What a killed change left without an end gets one, though the next one finds no room. */
+static void test_an_end_for_what_was_cut_off(void **unused)
+{
+#define THREE_OF(key)                                        \
+	"{key: " key ", packets: 9, window: 1s}, {key: " key \
+	", packets: 9, window: 2s}, {key: " key ", packets: 9, window: 3s}"
+	struct pacer_rule *rule;
+
+	(void)unused;
+	begin("memory: 9M\nclock: exact\n" RULE(THREE_OF("src")));
+	change_to("memory: 9M\nclock: exact\n" RULE(THREE_OF("dst")));
+	rule = &copies[copies_in_force(&pacer)].policy.rule[0];
+	for (size_t k = 3; k < 6; k++)
+		rule->limiter[k].until_ns = COMPILE_UNTIL_SET;
+	assert_int_equal(change_apply(&pacer,
+				      "memory: 9M\nclock: exact\n" RULE(THREE_OF("src+dst")), NULL,
+				      0, &plan, &error),
+			 -1);
+	assert_non_null(strstr(error.text, "a rule holds up to 8 limits"));
+	for (size_t k = 3; k < 6; k++)
+		assert_in_range(rule->limiter[k].until_ns, 1, kernel_now_ns + 5 * SECOND);
+#undef THREE_OF
+}
+
+/* The coarse clock's times are before the truth: nothing for an exact policy to go back to. */
+static void test_a_trial_goes_by_the_exact_clock(void **unused)
+{
+#define COARSE "memory: 1M\nclock: coarse\n"
+	(void)unused;
+	begin(SMALL RULE("{key: src, gap: 50ms}"));
+	try_out(COARSE RULE("{key: src, gap: 50ms}"));
+	assert_true(in_force()->flags & PACER_CLOCK_EXACT);
+	assert_int_equal(change_confirm(&pacer, &error), 0);
+	change_to(COARSE RULE("{key: src, gap: 60ms}"));
+	assert_false(in_force()->flags & PACER_CLOCK_EXACT);
+	try_out(SMALL RULE("{key: src, gap: 50ms}"));
+	assert_true(in_force()->flags & PACER_CLOCK_EXACT);
+#undef COARSE
+}
+
+/* A gap that comes to a window goes with the trial: what it let through would count nowhere. */
+static void test_a_gap_is_tried_beside_a_window(void **unused)
+{
+	static const char with_gap[] = SMALL RULE(WINDOW ", {key: src, gap: 50ms}");
+	uint32_t base;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	base = in_force()->rule[0].limiter[0].base;
+	try_out(with_gap);
+	assert_int_not_equal(in_force()->rule[0].limiter[0].base, base);
+	assert_int_equal(rule_before()->n_limiters, 2);
+	assert_true(rule_before()->limiter[1].gap_ns);
+	(void)end(NULL);
+	begin(SMALL RULE(WINDOW));
+	base = in_force()->rule[0].limiter[0].base;
+	change_to(with_gap);
+	assert_int_equal(in_force()->rule[0].limiter[0].base, base);
+}
+
 /* Every entry's word, as if its last packet had filled it under this generation; its key's tag. */
 static void fill_words(const struct pacer_limiter *t, uint32_t generation)
 {
@@ -2214,6 +2274,9 @@ int main(void)
 	    CASE(test_a_rotation_after_one_cut_off),
 	    CASE(test_frozen),
 	    CASE(test_frozen_of_the_largest_table),
+	    CASE(test_an_end_for_what_was_cut_off),
+	    CASE(test_a_trial_goes_by_the_exact_clock),
+	    CASE(test_a_gap_is_tried_beside_a_window),
 	    CASE(test_frozen_pools),
 	    CASE(test_not_frozen),
 	};

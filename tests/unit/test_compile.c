@@ -584,7 +584,10 @@ static void test_fragment_keys(void **unused)
 #define USES10 "{key: all, uses: 1000, cooldown: 10s}"
 #define RATE   "{key: src, rate: 100/s, burst: 20}"
 #define RATE2  "{key: src, rate: 5/m, burst: 5}"
-#define NET    "{key: \"src/24,56\", packets: 9, window: 1s}"
+#define RATE_AND(clock)                                                                  \
+	"clock: " clock "\nrules:\n- {name: a, match: {dport: 7}, limits: [" RATE "]}\n" \
+	"- {name: b, limits: [{key: src, packets: 9, window: 1s, slots: 5}]}\n"
+#define NET "{key: \"src/24,56\", packets: 9, window: 1s}"
 
 static void test_limiters(void **unused)
 {
@@ -1040,6 +1043,13 @@ static void test_draining_rate(void **unused)
 	assert_int_equal(load(rule_of("clock: exact", RATE)), 0);
 	assert_int_equal(apply(rule_of("clock: coarse", RATE)), 0);
 	assert_string_equal(limiters_text(0), "G=");
+	/* also where another rule's window, which drains, made it judge by the exact one */
+	assert_int_equal(load(RATE_AND("exact")), 0);
+	assert_int_equal(apply(RATE_AND("coarse")), 0);
+	assert_true(now.bin.flags & PACER_CLOCK_EXACT);
+	assert_string_equal(limiters_text(0), "G=");
+	assert_int_equal(apply(RATE_AND("exact")), 0);
+	assert_string_equal(limiters_text(0), "G+ G-");
 }
 
 /* A rate begins but once: all that it waits for ends together, the short ones with the long. */
@@ -1277,7 +1287,9 @@ static void test_a_burst_grows_that_was_larger(void **unused)
 	    {EXACT, "rate: 10/s, burst: 30", "rate: 20/s, burst: 20", "rate: 20/s, burst: 25",
 	     false},
 	    {EXACT, "rate: 20kB/s, burst: 30kB", "rate: 20000/s, burst: 20",
-	     "rate: 20000/s, burst: 25", false},
+	     "rate: 20000/s, burst: 25", true},
+	    {EXACT, "rate: 2kB/s, burst: 2kB", "rate: 20/s, burst: 9", "rate: 20/s, burst: 10",
+	     true},
 	    /* a tick smaller, it was larger by a part of a packet */
 	    {COARSE, "rate: 20/s, burst: 21", "rate: 20/s, burst: 20", "rate: 20/s, burst: 21",
 	     true},
@@ -2626,7 +2638,7 @@ static void test_gap_outlives_the_ring(void **unused)
 /* Another policy, under another secret or not, or the same under another. */
 static int change_paced(void)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false, false};
 	uint32_t i, kind = draw() % 4;
 
 	if (kind == 3 && compile_drained_ns(&now.bin) + RESOLUTION < host.now_ns)

@@ -699,7 +699,7 @@ static void change_cut_off(const char *from, const char *to)
 {
 	struct compile_host host_of = host_now();
 	struct policy *was = parse(from), *policy = parse(to);
-	struct compile_previous previous = {was, &copies[0].policy, pacer.n_lines, false};
+	struct compile_previous previous = {was, &copies[0].policy, pacer.n_lines, false, false};
 	static struct pacer_policy bin;
 
 	if (compile_policy(policy, &previous, &host_of, &bin, &plan, &error))

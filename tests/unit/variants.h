@@ -45,7 +45,8 @@ struct variant {
 	uint32_t n, n_pools;
 	struct limit limit[VARIANT_LIMITS];
 	struct pool pool[VARIANT_POOLS];
-	uint64_t beside; /* slots of another rule's window, for whose state others make room */
+	uint64_t
+	    beside; /* slots of another rule's window, for whose state others make room; 0: none */
 };
 
 static struct variant variant[VARIANTS];
@@ -103,24 +104,32 @@ static void say_pools(const struct variant *v)
 	}
 }
 
-/* Its number stands in the first line, so that a pacer says which one is in force. */
-static const char *text_of(const struct variant *v)
+static void say_rules(const struct variant *v)
 {
-	say_again();
-	say("# %u\nmemory: 2M\nclock: %s\nrules:\n", (unsigned int)(v - variant),
-	    v->coarse ? "coarse" : "exact");
 	if (v->says == ASKS)
 		say_pool_rules(v);
 	if (v->says == DENIES)
 		say("- name: a\n  verdict: drop\n");
-	if (v->says == ASKS && v->n) {
+	if (v->says == ASKS && v->n)
 		say("- name: a\n  limits:\n");
-		for (uint32_t i = 0; i < v->n; i++)
-			say_limit(&v->limit[i]);
-	}
+	for (uint32_t i = 0; i < v->n && v->says == ASKS; i++)
+		say_limit(&v->limit[i]);
+	if (!v->beside)
+		return;
 	say("- name: b\n  match: {dport: 9}\n  limits:\n");
 	say_limit(&(struct limit){
 	    .kind = LIMIT_WINDOW, .value = 9, .window_ms = 1000, .slots = v->beside});
+}
+
+/* Its number stands in the first line, so that a pacer says which one is in force. */
+static const char *text_of(const struct variant *v)
+{
+	bool empty = !v->beside && (v->says == GONE || (v->says == ASKS && !v->n && !v->n_pools));
+
+	say_again();
+	say("# %u\nmemory: 2M\nclock: %s\nrules:%s\n", (unsigned int)(v - variant),
+	    v->coarse ? "coarse" : "exact", empty ? " []" : "");
+	say_rules(v);
 	if (v->says == ASKS)
 		say_pools(v);
 	return doc.s;

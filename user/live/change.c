@@ -112,7 +112,7 @@ static int put_in_force(struct attached *a, const char *text, const struct set_t
 			uint64_t confirm_ns, struct plan *plan, struct policy_error *error)
 {
 	/* A trial's limits have to find room in the policy before, whose rates know their time. */
-	if (confirm_ns && (time_in_force(a, error) || drop_expired(a, error) < 0))
+	if (time_in_force(a, error) || (confirm_ns && drop_expired(a, error) < 0))
 		return -1;
 	return replace(a, text, sets, confirm_ns, SUCCESSOR, plan, error);
 }

@@ -220,7 +220,7 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 		 struct restored *what, struct policy_error *error)
 {
 	uint64_t bytes;
-	struct compile_previous previous = {s->policy, s->bin, 0, false};
+	struct compile_previous previous = {s->policy, s->bin, 0, false, false};
 
 	memset(what, 0, sizeof(*what));
 	what->absence = absence_between(&s->clocks, now);

@@ -301,7 +301,7 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	uint32_t now = copies_in_force(a);
 	struct policy *old = copies_policy(a, now, error);
 	struct policy *new = old ? policy_parse(text, strlen(text), error) : NULL;
-	struct compile_previous previous = {old, &a->copy[now].policy, a->n_lines, false};
+	struct compile_previous previous = {old, &a->copy[now].policy, a->n_lines, false, trial};
 	int result = -1;
 
 	s->list = (struct allowlist){0};
@@ -312,6 +312,10 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
 				 s->plan, error);
 	if (!result) {
+		/* Times of the coarse clock, before the truth, are nothing for an exact policy to
+		 * go back to. */
+		if (trial)
+			s->bin->flags |= previous.bin->flags & PACER_CLOCK_EXACT;
 		s->other_fleet = shares_fleet(&old->fleet) ^ shares_fleet(&new->fleet);
 		s->forgets = new->fleet.on && s->other_fleet;
 		result = find_sets(a, old, new, s, error);

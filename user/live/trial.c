@@ -250,7 +250,9 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		to = to ? to : resting_place(old, from->id);
 		if (!to || to->n_limiters == PACER_LIMITERS_MAX)
 			return;
-		to->limiter[to->n_limiters++] = t;
+		/* whoever is killed in between leaves no limit of no kind */
+		to->limiter[to->n_limiters] = t;
+		__atomic_store_n(&to->n_limiters, to->n_limiters + 1, __ATOMIC_RELEASE);
 	}
 }
 

@@ -131,6 +131,12 @@ static bool coarse_enough(const struct policy *policy, uint64_t resolution_ns)
 	return true;
 }
 
+static bool asks_exact(const struct policy *policy, uint64_t resolution_ns)
+{
+	return policy->clock == CLOCK_EXACT ||
+	       (policy->clock == CLOCK_AUTO && !coarse_enough(policy, resolution_ns));
+}
+
 static bool counts_a_rule(const struct pacer_policy *bin, uint32_t id)
 {
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
@@ -423,12 +429,13 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 		   struct policy_error *error)
 {
 	static struct draft_rule drafts[PACER_RULES_MAX];
-	bool exact = policy->clock == CLOCK_EXACT ||
-		     (policy->clock == CLOCK_AUTO && !coarse_enough(policy, host->resolution_ns));
+	bool exact = asks_exact(policy, host->resolution_ns);
 	struct terms terms = {exact ? 0 : host->resolution_ns, host->cpus,
 			      shares_fleet(&policy->fleet)};
 	struct change change = {.previous = previous,
 				.exact = exact,
+				.was_exact =
+				    previous && asks_exact(previous->policy, host->resolution_ns),
 				.now_ns = host->now_ns,
 				.host = host,
 				.secret = previous ? previous->bin->secret : 0,
@@ -459,8 +466,11 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	number_sets(policy, previous, bin);
 	if (resting_keep(policy, &change, bin, plan, error))
 		return -1;
-	/* A draining limit of an exact policy does not include the coarse clock's resolution. */
-	exact |= previous && plan->n_draining + plan->n_resting &&
+	/*
+	 * A draining limit of an exact policy does not include the coarse clock's resolution, nor
+	 * does one that goes on with its state after a trial.
+	 */
+	exact |= previous && (previous->trial || plan->n_draining + plan->n_resting) &&
 		 previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |

@@ -26,7 +26,8 @@ struct draft_rule {
 struct change {
 	const struct compile_previous *previous; /* NULL: a load */
 	uint64_t now_ns;
-	bool exact; /* the new policy's clock */
+	bool exact;	/* the clock that the new policy asks for */
+	bool was_exact; /* ... the previous one's, whatever it has beside what drains */
 	const struct compile_host *host;
 	uint8_t secret;	      /* the previous policy's */
 	bool rotate;	      /* to the other one */

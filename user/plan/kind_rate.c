@@ -273,17 +273,19 @@ static double burst(const struct pacer_limiter *t)
 
 /*
  * As t begins, a key has none of the burst. If it had used a larger one of about this speed before,
- * it owes the difference. A key that never rests pays nothing back, and would have the difference
- * once more if the burst grew. Where the speeds are a factor of two apart, the time in which a
- * burst as large builds makes up for it. What was larger in the same entries before is paid: the
- * rate before lasts for that (peak_ns).
+ * or one that may have been, in bytes beside packets, it owes the difference. A key that never
+ * rests pays nothing back, and would have the difference once more if the burst grew. Where the
+ * speeds are a factor of two apart, the time in which a burst as large builds makes up for it. What
+ * was larger in the same entries before is paid: the rate before lasts for that (peak_ns).
  */
 static void owe(struct pacer_limiter *t, const struct pacer_limiter *before)
 {
 	u128 unit = unit_of(t), unit_before = unit_of(before);
+	bool near = unit < 2 * unit_before && unit_before < 2 * unit;
+	bool owed = word_of(before) & SINCE_OWES;
 
-	if (t->rate.cost == before->rate.cost && unit < 2 * unit_before && unit_before < 2 * unit &&
-	    ((word_of(before) & SINCE_OWES) || burst(before) > burst(t) * (1 + PRECISION)))
+	if (t->rate.cost != before->rate.cost ||
+	    (near && (owed || burst(before) > burst(t) * (1 + PRECISION))))
 		put_word(t, word_of(t) | SINCE_OWES);
 }
 

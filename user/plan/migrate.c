@@ -48,7 +48,7 @@ bool migrate_still_counts(const struct change *change, const struct pacer_limite
 static bool clock_differs(const struct change *change, const struct pacer_limiter *t,
 			  const struct pacer_limiter *old)
 {
-	bool coarse = old->until_ns || !(change->previous->bin->flags & PACER_CLOCK_EXACT);
+	bool coarse = old->until_ns || !change->was_exact;
 
 	return change->exact && coarse &&
 	       (kind_of_limiter(old)->keeps_times || (t->gap_ns && t->gap_ns < old->gap_ns));
@@ -67,6 +67,9 @@ static bool same_shape(const struct change *change, const struct draft *d,
 		return false;
 	lines = draft_wanted(d, as);
 	if (old->gap_ns && !as->gap_ns) /* a gap that goes is a limit that goes */
+		return false;
+	/* One that comes on trial goes when that lapses, unless to what drains (trial.c). */
+	if (change->previous->trial && !old->until_ns && as->gap_ns && !old->gap_ns)
 		return false;
 	if (lines && lines != compile_limiter_lines(old))
 		return false;

@@ -56,6 +56,7 @@ struct compile_previous {
 	const struct pacer_policy *bin;
 	uint64_t lines;
 	bool rotate; /* to the other of the two secrets */
+	bool trial;  /* it comes back, unless the new policy is confirmed */
 };
 
 struct compile_host {
