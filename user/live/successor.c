@@ -312,10 +312,6 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 		result = compile(a, new, &previous, how == SUCCESSOR_ROTATED, trial, s->bin,
 				 s->plan, error);
 	if (!result) {
-		/* Times of the coarse clock, before the truth, are nothing for an exact policy to
-		 * go back to. */
-		if (trial)
-			s->bin->flags |= previous.bin->flags & PACER_CLOCK_EXACT;
 		s->other_fleet = shares_fleet(&old->fleet) ^ shares_fleet(&new->fleet);
 		s->forgets = new->fleet.on && s->other_fleet;
 		result = find_sets(a, old, new, s, error);
