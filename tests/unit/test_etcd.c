@@ -37,6 +37,7 @@ static char url[600];
 static const char *folder; /* of whom is trusted, too: libcurl's unless it is taken away */
 static long kept_s;	   /* for so long it has the file of whom it trusts */
 static long sessions;	   /* of TLS: one that goes on judges no certificate again */
+static const char *phrase; /* of the key; NULL: whoever is at the terminal is asked */
 
 /* What a call gets, one after the other; then there is nobody. */
 static struct answer {
@@ -77,6 +78,8 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 		kept_s = va_arg(more, long);
 	else if (option == CURLOPT_SSL_SESSIONID_CACHE)
 		sessions = va_arg(more, long);
+	else if (option == CURLOPT_KEYPASSWD)
+		phrase = va_arg(more, const char *);
 	else if (option == CURLOPT_URL)
 		snprintf(url, sizeof(url), "%s", va_arg(more, const char *));
 	va_end(more);
@@ -207,7 +210,7 @@ static void test_it_knows_whom_to_trust(void **unused)
 					    CURLOPT_CA_CACHE_TIMEOUT, CURLOPT_SSL_SESSIONID_CACHE,
 					    CURLOPT_SSLCERT,	      CURLOPT_SSLKEY,
 					    CURLOPT_PROTOCOLS_STR,    CURLOPT_PROXY,
-					    CURLOPT_SSLVERSION};
+					    CURLOPT_SSLVERSION,	      CURLOPT_KEYPASSWD};
 	struct store *s = open_with(0);
 
 	(void)unused;
@@ -215,6 +218,20 @@ static void test_it_knows_whom_to_trust(void **unused)
 	store_etcd.close(s);
 	for (size_t i = 0; i < ARRAY(needed); i++)
 		assert_null(open_with(needed[i]));
+}
+
+/* Of a key with one: an agent that asked would wait for ever, and no signal would end it. */
+static void test_it_asks_for_no_pass_phrase(void **unused)
+{
+	struct store *s;
+
+	(void)unused;
+	phrase = NULL;
+	s = open_with(0);
+	assert_non_null(s);
+	assert_non_null(phrase);
+	assert_string_equal(phrase, "");
+	store_etcd.close(s);
 }
 
 /* Its file is all that counts, as it is now: what libcurl has else goes only by that. */
@@ -946,6 +963,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_it_knows_whom_to_trust),
+	    cmocka_unit_test(test_it_asks_for_no_pass_phrase),
 	    cmocka_unit_test(test_whom_else_it_trusts),
 	    cmocka_unit_test(test_it_knows_whom_it_asks),
 	    cmocka_unit_test(test_nor_watches_another),

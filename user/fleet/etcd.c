@@ -159,8 +159,10 @@ static bool set_up(struct store *s, CURL *curl, char *failed)
 	}
 	if (s->cert)
 		lacks |= curl_easy_setopt(curl, CURLOPT_SSLCERT, s->cert);
-	if (s->key)
+	if (s->key) { /* of one with a pass phrase nobody is asked, who may never answer */
 		lacks |= curl_easy_setopt(curl, CURLOPT_SSLKEY, s->key);
+		lacks |= curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
+	}
 	return !lacks;
 }
 
