@@ -103,13 +103,13 @@ static void named_text(const struct name *names, const struct range *range, char
 		snprintf(buf, size, "%s", name);
 }
 
-/* A name, a number or a range of them. */
+/* A name, a number or a range of them; with a `max` of 0 a name alone. */
 static int read_named(const struct name *names, const char *text, uint32_t max, struct range *range)
 {
 	uint32_t value;
 
 	if (named(names, text, &value))
-		return units_range(text, max, range);
+		return max ? units_range(text, max, range) : -1;
 	*range = (struct range){value, value};
 	return 0;
 }
