@@ -37,6 +37,7 @@ int host_cpus(struct policy_error *why)
 }
 
 static bool targets_fail, samples_fail;
+static unsigned int samples_undone;	    /* so often were those that were made given back */
 static void (*targets_hook)(uint32_t copy); /* what is gone when they are put; NULL: nothing */
 
 int targets_put(const struct target_maps *maps, uint32_t copy, const struct plan *wanted,
@@ -63,6 +64,7 @@ void samples_undo(const struct sample_maps *maps, const struct samples_made *mad
 {
 	(void)maps;
 	(void)made;
+	samples_undone++;
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <signal.h>
 #include <unistd.h>
 #include <xdp/libxdp.h>
 
@@ -66,6 +67,7 @@ static struct interface {
 	uint64_t shadows; /* of which programs there are pins for a shadow, a bit each */
 	enum site_mode mode;
 	bool foreign; /* what it carries is no pacer */
+	bool litter;  /* pins of a dispatcher that did not come about */
 } at[INTERFACES];
 
 struct object {
@@ -78,9 +80,12 @@ static size_t n_objects;
 static uint32_t state_of[PROGRAMS], last_id;
 static struct pacer_control control, shadow_control;
 static bool with_dispatcher, shadowed, raw_ip[INTERFACES];
-static bool unheeded; /* pins were made, and what is written into them counted for nothing */
-static bool only_named, other_abi; /* the pacer there is none; or of another version */
-static int opened;		   /* sites, objects and pacers that are open */
+static bool unheeded;	     /* pins were made, and what is written into them counted for nothing */
+static bool only_named;	     /* the pacer there is none */
+static int other_abi;	     /* it is of a version so much later */
+static bool hidden;	     /* nothing is seen once a program is loaded */
+static int raised;	     /* a signal that comes as a program is attached; 0: none */
+static int opened;	     /* sites, objects and pacers that are open */
 static uint32_t stolen_by;   /* a program that another puts on as this one is attached; 0: nobody */
 static bool other[PROGRAMS]; /* it is no pacer, under a dispatcher */
 static uint32_t leaves;	     /* the pacer before goes as this one comes */
@@ -218,7 +223,7 @@ static void look_at(const struct interface *i, struct site *site)
 int site_open(const char *ifname, int ifindex, struct site *site, struct policy_error *why)
 {
 	*site = (struct site){.ifindex = ifindex, .fd = -1, .pacer_fd = -1};
-	if (befalls())
+	if (befalls() || (hidden && n_objects && objects[0].id))
 		return policy_fail(why, 0, "%s: cannot be seen", ifname);
 	look_at(interface_of(ifindex), site);
 	opened++;
@@ -416,6 +421,8 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 
 	if (refused)
 		return -refused;
+	if (raised)
+		assert_int_equal(raise(raised), 0);
 	if (stolen_by) {
 		*i = (struct interface){.program = {stolen_by}, .foreign = i->foreign};
 		stolen_by = 0;
@@ -424,7 +431,7 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 		return err;
 	assert_int_equal(!!(flags & XDP_FLAGS_UPDATE_IF_NOEXIST), !old);
 	if (i->dispatcher || i->program[0] != old)
-		return -EBUSY;
+		return old ? -EEXIST : -EBUSY;
 	i->program[0] = prog_fd < 0 ? 0 : prog_fd - FD;
 	if (followed_by)
 		i->program[0] = followed_by;
@@ -483,6 +490,7 @@ int xdp_program__attach(struct xdp_program *p, int ifindex, enum xdp_attach_mode
 		return -EBUSY;
 	if (changes(&err))
 		add(i, o->id);
+	i->litter |= err;
 	if (leaves)
 		drop(i, leaves);
 	leaves = 0;
@@ -542,6 +550,7 @@ void pins_sweep(int ifindex, struct pins_left *left)
 	struct interface *i = interface_of(ifindex);
 
 	(void)left;
+	i->litter = false;
 	for (uint32_t id = 1; id < PROGRAMS; id++)
 		if (!carries(i, id))
 			i->shadows &= ~(1ull << id);
@@ -834,6 +843,8 @@ static const char *wrong_with(const struct work *w, int result, const struct int
 			return "the shadow of the one that is on it is lost";
 		if (result && changed && !is_owned_up(names[i]))
 			return "it failed, and is not as it was";
+		if (result && now->litter && !is_owned_up(names[i]))
+			return "it failed, and left pins of a dispatcher";
 		if (result || !w->takes_off)
 			continue;
 		if (now->program[0])
@@ -1046,6 +1057,11 @@ static void test_loaded_alone(void **unused)
 	fault.err = ENOMEM;
 	assert_int_equal(attach_load("eth0", o, &error), -1);
 	assert_says("eth0: the kernel has no memory for the state: lower memory");
+	fault.at = fault.n + 1;
+	fault.err = EPERM;
+	assert_int_equal(attach_load("eth0", o, &error), -1);
+	assert_says("eth0: no privilege to load the program (Operation not permitted): run as "
+		    "root");
 	assert_int_equal(attach_load("eth0", o, &error), 0);
 	assert_true(object_program_fd(o) > FD);
 	object_close(o);
@@ -1141,9 +1157,97 @@ static void test_no_state_for_two(void **unused)
 	raw_ip[1] = true;
 	assert_int_equal(load_two(), -1);
 	raw_ip[1] = false;
-	assert_says("eth00: its frames do not begin as those of eth0 do");
-	assert_non_null(strstr(error.text, "; nothing is changed on eth0"));
+	assert_string_equal(error.text,
+			    "eth00: its frames do not begin as those of eth0 do, so that no state "
+			    "can be shared: load it by itself; nothing is changed on eth0");
 	assert_int_equal(at[0].program[0], 0);
+}
+
+/* After a failure it is not seen what is on the first of two: that is said, and not that all is as
+ * it was. */
+static void test_not_seen_again(void **unused)
+{
+	struct work w = {"load two", load_two, .direct = true, .n = 2};
+
+	(void)unused;
+	begin_anew(&w, false);
+	refused = EIO;
+	hidden = true;
+	assert_int_equal(load_two(), -1);
+	refused = hidden = 0;
+	assert_string_equal(error.text,
+			    "eth0: the program was not attached: Input/output error; and eth0 may "
+			    "still have the new pacer: see `xdp-pacer status eth0`");
+}
+
+/* Each signal that ends a process ends a load of several, between two of them; no other does. The
+ * signals of who calls are blocked, or not, as before. */
+static void test_ended_in_between(void **unused)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
+	struct work w = {"load two", load_two, .direct = true, .n = 2};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(signals); i++) {
+		bool ends = signals[i] != SIGUSR1;
+		sigset_t blocked, before, after;
+		int came;
+
+		sigemptyset(&blocked);
+		sigaddset(&blocked, signals[i]);
+		assert_int_equal(sigprocmask(SIG_BLOCK, &blocked, &before), 0);
+		begin_anew(&w, false);
+		raised = signals[i];
+		assert_int_equal(load_two(), ends ? -1 : 0);
+		raised = 0;
+		if (ends)
+			assert_string_equal(error.text, "eth0: a signal has ended the load; "
+							"nothing is changed on eth00");
+		assert_int_equal(!at[0].program[0], ends);
+		assert_int_equal(sigwait(&blocked, &came), 0);
+		assert_int_equal(sigprocmask(SIG_SETMASK, &before, &after), 0);
+		for (size_t k = 0; k < ARRAY(signals); k++)
+			assert_int_equal(sigismember(&after, signals[k]), k == i);
+	}
+}
+
+/* Pins of a pacer that is replaced, for tools and for its shadow: of none that stays. */
+static void test_replaced_whole(void **unused)
+{
+	(void)unused;
+	begin_anew(&instead, false);
+	control.tools = shadowed = true;
+	at[0].pins = state_of[1];
+	at[0].shadows = 1ull << 1;
+	assert_int_equal(load_one(), 0);
+	assert_true(at[0].program[0] > 1);
+	assert_int_equal(at[0].pins, 0);
+	assert_int_equal(at[0].shadows, 0);
+}
+
+/* Who may not: what lacks is said before anything is looked at. */
+static void test_no_privilege(void **unused)
+{
+	static const struct work on = {"unload", undo, .paced = true, .n = 1};
+
+	(void)unused;
+	begin_anew(&on, false);
+	fault.at = 2; /* the first of what refusal_by_host() tries */
+	fault.err = EPERM;
+	assert_int_equal(upgrade(), -1);
+	assert_string_equal(error.text, "eth0: no privilege to make a BPF map: run as root");
+	for (int other = 0; other < 2; other++) {
+		begin_anew(&on, false);
+		fault.only_changes = fault.for_good = true;
+		fault.at = 1;
+		fault.err = other ? EACCES : EPERM;
+		assert_int_equal(undo(), -1);
+		assert_string_equal(error.text,
+				    other ? "eth0: the pacer was not detached: Permission denied: "
+					    "run as root"
+					  : "eth0: the pacer was not detached: Operation not "
+					    "permitted: run as root");
+	}
 }
 
 static void test_trial(void **unused)
@@ -1189,7 +1293,7 @@ static void test_not_there(void **unused)
 	assert_int_equal(attach_undo_this(&a, &error), 0);
 	assert_int_equal(at[0].pins, 0);
 	at[0].program[0] = 1;
-	for (int other = 0; other < 2; other++) {
+	for (int other = -1; other < 2; other++) { /* of an older version, none, of a newer */
 		only_named = !other;
 		other_abi = other;
 		assert_int_equal(upgrade(), -1);
@@ -1200,8 +1304,10 @@ static void test_not_there(void **unused)
 		assert_says(other ? "eth0: is paced already, by ABI version"
 				  : "eth0: its program is named pacer, but is not one");
 		assert_int_equal(undo(), other ? 0 : -1);
+		at[0].program[0] = 1;
 	}
-	only_named = other_abi = false;
+	only_named = false;
+	other_abi = 0;
 	at[0].program[0] = 2;
 	assert_int_equal(attach_undo_this(&a, &error), 0);
 	assert_int_equal(at[0].program[0], 2);
@@ -1222,6 +1328,10 @@ int main(void)
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_not_attached),
 	    cmocka_unit_test(test_no_state_for_two),
+	    cmocka_unit_test(test_not_seen_again),
+	    cmocka_unit_test(test_ended_in_between),
+	    cmocka_unit_test(test_replaced_whole),
+	    cmocka_unit_test(test_no_privilege),
 	    cmocka_unit_test(test_trial),
 	    cmocka_unit_test(test_left),
 	    cmocka_unit_test(test_not_there),

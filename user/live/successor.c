@@ -28,12 +28,6 @@ static bool counter_in(const struct pacer_policy *p, uint32_t id)
 	return false;
 }
 
-static bool same_bans(const struct pacer_bans *a, const struct pacer_bans *b)
-{
-	return a->base == b->base && a->sets == b->sets && a->filter == b->filter &&
-	       a->filter_mask == b->filter_mask;
-}
-
 static void clear_bans(struct attached *a, const struct pacer_bans *bans)
 {
 	memset(&a->lines[bans->base], 0, (size_t)bans->sets * PACER_BAN_WAYS * sizeof(*a->lines));
@@ -132,7 +126,7 @@ static int clear_new(struct attached *a, const struct pacer_policy *old,
 	}
 	if (!result)
 		result = begin_targets(a, new, plan, error);
-	if (!result && new->bans.sets && !same_bans(&old->bans, &new->bans))
+	if (!result && new->bans.sets && plan->bans == PLAN_NEW)
 		clear_bans(a, &new->bans);
 	if (!result && new->flows.sets && plan->flows == PLAN_NEW)
 		memset(&a->lines[new->flows.base], 0,
