@@ -602,6 +602,10 @@ wrong()
 	refused 2 'that for no interface' pacer events s0 -c "$work/one.yaml"
 	refused 2 'that for no interface' pacer events s0 --follow --replay x.pcap
 	refused 1 'x.pcap' pacer events -c "$work/one.yaml" --replay "$work/x.pcap"
+	in_server ip link property add dev lo altname all # what is named so is meant, as other verbs have it
+	refused 1 'all: is another name of lo' pacer events all
+	refused 1 'all: is another name of lo' pacer events all --follow
+	in_server ip link property del dev lo altname all
 }
 
 net_up

@@ -317,6 +317,9 @@ missing()
 	load one
 	textfile all
 	equal "$(value up) $(value monitor)" "1 0" "up of all"
+	in_server ip link property add dev lo altname all # what is named so is meant, as other verbs have it
+	refused 1 "all: is another name of lo" textfile all
+	in_server ip link property del dev lo altname all
 	equal "$(pacer export s0 --textfile - | grep -c ^xdp_pacer_up)" 1 "metrics on stdout"
 	equal "$(pacer export s0 --textfile - --json | grep -c ^xdp_pacer_up)" 1 "metrics on stdout, and no JSON"
 	ln -s "$work/m.prom" "$work/link"

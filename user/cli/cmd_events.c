@@ -341,7 +341,7 @@ static int begin(struct following *f)
 
 static int follow(const struct options *o, const struct episode_settings *by)
 {
-	bool all = o->n_args == 1 && !strcmp(o->args[0], "all");
+	bool all = o->n_args == 1 && several_all(o);
 	static struct follow_states states;
 	static struct following f;
 	int code = until_ended(ENDS_OF_SERVICE);

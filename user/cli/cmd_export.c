@@ -288,7 +288,7 @@ static int write_once(struct watch *w, const struct options *o)
 
 static int run_export(struct options *o)
 {
-	bool all = !o->n_args || (o->n_args == 1 && !strcmp(o->args[0], "all"));
+	bool all = !o->n_args || (o->n_args == 1 && several_all(o));
 	struct watch w;
 	int code;
 
