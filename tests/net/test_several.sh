@@ -423,15 +423,19 @@ watched()
 # The one that fails is null, and the other goes on; the exit code says it.
 watched_in_part()
 {
-	local code=0
+	local code=0 text
 
 	both_off
 	limit ten 10
 	both ten
+	background "$SERVER" "$BUILD/xdp-pacer" stats s0 s1 --watch --over 100ms >"$work/text" 2>/dev/null
+	text=$pid
+	until_true 10 [ -s "$work/text" ]
 	background "$SERVER" "$BUILD/xdp-pacer" stats s0 s1 --watch --json --over 100ms >"$work/lines" 2>"$work/err"
 	until_true 10 [ -s "$work/lines" ]
 	pacer unload s0 >/dev/null
 	until_true 10 grep -q '"result":null' "$work/lines"
+	until_true 10 grep -q '^s0: cannot be read any more$' "$work/text"
 	on 1 "10" n=20
 	until_true 10 grep -q '"matched":20' "$work/lines"
 	equal "$(tail -n 2 "$work/lines" | head -n 1 | jq -rc '[.[] | .interface, .result == null] | tostring')" \
@@ -440,6 +444,9 @@ watched_in_part()
 	pacer unload s1 >/dev/null
 	wait "$pid" || code=$?
 	equal "$code" 1 "the exit code, where none is left"
+	code=0
+	wait "$text" || code=$?
+	equal "$code" 1 "the exit code of text"
 }
 
 # odd TYPE NAME COMMAND...: makes it, if this kernel can; what native mode says, and skb works.

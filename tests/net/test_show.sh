@@ -113,6 +113,7 @@ diff_as_text()
 			rules                  -         others
 		END
 	)" "the table"
+	pacer show s0 --diff "$work/other.yaml" >/dev/null || fail "to differ is no failure, and it ended with $?" || return
 	refused 2 'bad.yaml:1: .*unknown field' pacer show s0 --diff "$work/bad.yaml"
 	refused 2 'no/such.yaml: No such file' pacer show s0 --diff no/such.yaml
 }
