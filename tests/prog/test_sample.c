@@ -286,6 +286,34 @@ static void test_uniform(void **unused)
 		run_stream(&streams[i], 1500);
 }
 
+/* ---- the copy in force ---- */
+
+#define SAMPLED(of)                                                            \
+	"sample: {of: " of ", k: 4, packets: 20}\nrules: [{name: a, limits: [" \
+	"{key: src, packets: 1, window: 1h}]}]\n"
+
+/* A packet on its short way is sampled as the policy in force says, where that is the second. */
+static void test_second_copy(void **unused)
+{
+	static struct pacer_sampler before;
+	struct pacer_policy *second = &prog.copy[1].policy;
+
+	(void)unused;
+	on_cpu(0);
+	prog_policy(&prog, SAMPLED("admitted"));
+	prog_compile(&prog, SAMPLED("denied"), second);
+	second->sampling.id = 7;
+	pacer_short_arm(second, prog.control, 1);
+	reseed();
+	before = attached.sampler[0];
+	prog.control->in_force = 1;
+	send_from(1); /* it is admitted */
+	assert_memory_equal(&before, &attached.sampler[0], sizeof(before));
+	send_from(1); /* it is denied */
+	assert_int_equal(attached.sampler[0].id, 7);
+	prog.control->in_force = 0;
+}
+
 /* ---- copies ---- */
 
 /* A writer that never leaves: of time, the last tick's end is whole, and nothing is of the rest. */
@@ -452,9 +480,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_same),
-	    cmocka_unit_test(test_uniform),
-	    cmocka_unit_test(test_marks),
+	    cmocka_unit_test(test_same),    cmocka_unit_test(test_second_copy),
+	    cmocka_unit_test(test_uniform), cmocka_unit_test(test_marks),
 	    cmocka_unit_test(test_copies),
 	};
 

@@ -943,6 +943,7 @@ static void notes_of_bans(void **unused)
 			n++;
 		}
 	assert_int_equal(n, 1);
+	assert_int_equal(copies[0].policy.rule[0].outside, 1); /* it is asked for */
 	state_free(&s);
 	detach();
 }

@@ -121,8 +121,7 @@ static void go_on_banning(struct state *s, struct pacer_policy *bin, bool kept, 
 		else
 			what->bans_left_out++;
 	}
-	if (bin->bans.sets)
-		ban_notes_write(s->lines, bin, now_ns);
+	ban_notes_write(s->lines, bin, now_ns);
 }
 
 /* --- counters and the allow-list ------------------------------------------------------------- */
