@@ -220,7 +220,8 @@ static uint64_t memory_of(const struct variant *v, uint64_t longest_ns)
 		if (v->limit[i].kind == LIMIT_RATE &&
 		    burst_ns > v->limit[i].value * SECOND / v->limit[i].speed)
 			burst_ns = v->limit[i].value * SECOND / v->limit[i].speed;
-	return PACER_IDLE_SLACK_NS + burst_ns;
+	/* under the coarse clock a burst is a tick smaller */
+	return PACER_IDLE_SLACK_NS + burst_ns - (v->coarse ? RESOLUTION : 0);
 }
 
 /* What the loosest of the policies that were in force since some time admits. */
