@@ -211,10 +211,10 @@ static void compare(const struct asked *q, uint32_t i, uint64_t n, double most)
 /* --- the oracle ---------------------------------------------------------------------------------
  */
 
-/* For so long all of a policy's rates remember what they let through, of `longest_ns` at most. */
-static uint64_t memory_of(const struct variant *v, uint64_t longest_ns)
+/* For so long all of a policy's rates remember what they let through. */
+static uint64_t memory_of(const struct variant *v)
 {
-	uint64_t burst_ns = longest_ns;
+	uint64_t burst_ns = QUIET_NS;
 
 	for (uint32_t i = 0; i < v->n; i++)
 		if (v->limit[i].kind == LIMIT_RATE &&
@@ -270,7 +270,7 @@ static double most_since(uint64_t from_ns, const struct asked *q)
 
 		if (v->says != ASKS)
 			denied_ns += end_ns - since[i].at_ns;
-		else if (q->of == OF_RATE && denied_ns > memory_of(v, QUIET_NS))
+		else if (q->of == OF_RATE && denied_ns > memory_of(v))
 			long_ago = true;
 		else
 			denied_ns = 0;

@@ -111,7 +111,11 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 static int put_in_force(struct attached *a, const char *text, const struct set_texts *sets,
 			uint64_t confirm_ns, struct plan *plan, struct policy_error *error)
 {
-	/* A trial's limits have to find room in the policy before, whose rates know their time. */
+	/*
+	 * What a killed change left without an end gets it, also where there is no room for this
+	 * one. A trial's limits have to find room in the policy before, whose rates know their
+	 * time.
+	 */
 	if (time_in_force(a, error) || (confirm_ns && drop_expired(a, error) < 0))
 		return -1;
 	return replace(a, text, sets, confirm_ns, SUCCESSOR, plan, error);
