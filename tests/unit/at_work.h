@@ -10,7 +10,7 @@
 #ifndef PACER_TEST_AT_WORK_H
 #define PACER_TEST_AT_WORK_H
 
-#include "paced.h"
+#include "killed.h"
 #include "variants.h"
 
 #include <sys/random.h>
@@ -43,7 +43,7 @@ static struct {
 	bool told;	  /* all that is done */
 	bool broken;	  /* a limit was passed */
 	bool lost;	  /* the state of what was */
-	uint32_t done, refused;
+	uint32_t done, refused, killed;
 	uint64_t lapses_ns; /* when a policy on trial does, by the oracle's clock; 0: none is */
 } work;
 
@@ -381,7 +381,7 @@ static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
 	bool exact = p->flags & PACER_CLOCK_EXACT;
 	struct pacer_state state = {.table = {pacer.lines, (uint32_t)pacer.n_lines},
 				    .policy = p,
-				    .secret = (const __u64 *)control.secret,
+				    .secret = (const __u64 *)control->secret,
 				    .throttle = throttles,
 				    .lease = lease[cpu]};
 	struct pacer_walk walk = {.state = &state,
@@ -497,19 +497,61 @@ static void load_first(const struct variant *v)
 {
 	put_on(text_of(v));
 	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
-		control.secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
+		control->secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
 	no_leases();
 	tell("loaded\n%s", text_of(v));
 	tell_limits(0);
 }
 
-static void tell_outcome(const char *what, int result)
+static uint32_t kill_at; /* the next change, as it writes for that time (killed.h); 0: never */
+
+struct change {
+	const char *what, *text;
+	uint64_t confirm_ns;
+	int (*run)(const struct change *c);
+};
+
+static int run_change(const void *change)
 {
-	work.done += result >= 0;
-	work.refused += result < 0;
-	tell("%s: %s\n", what, result < 0 ? error.text : "done");
+	const struct change *c = change;
+
+	return c->run(c);
+}
+
+static void run_or_kill(const struct change *c)
+{
+	uint32_t at = kill_at;
+	int result = 0;
+
+	kill_at = 0;
+	if (at && kill_in(at, run_change, c, &result)) {
+		work.killed++;
+		tell("%s: killed as it wrote for the %" PRIu32 ". time\n", c->what, at);
+	} else {
+		result = at ? result : c->run(c);
+		work.done += result >= 0;
+		work.refused += result < 0;
+		tell("%s: %s\n", c->what, result < 0 ? error.text : "done");
+	}
 	tell_limits(0);
 	tell_limits(1);
+}
+
+static int apply_change(const struct change *c)
+{
+	return change_apply(&pacer, c->text, NULL, c->confirm_ns, &plan, &error);
+}
+
+static int confirm_change(const struct change *c)
+{
+	(void)c;
+	return change_confirm(&pacer, &error);
+}
+
+static int rotate_change(const struct change *c)
+{
+	(void)c;
+	return change_rotate(&pacer, &plan, &error);
 }
 
 /* confirm_ns 0: not on trial */
@@ -518,7 +560,7 @@ static inline void change_to(const struct variant *v, uint64_t confirm_ns)
 	const char *text = text_of(v);
 
 	tell("%s for %.3f s\n%s", confirm_ns ? "tried" : "applied", (double)confirm_ns / 1e9, text);
-	tell_outcome("apply", change_apply(&pacer, text, NULL, confirm_ns, &plan, &error));
+	run_or_kill(&(struct change){"apply", text, confirm_ns, apply_change});
 	look();
 	if (copies_pending_ns(&pacer))
 		work.lapses_ns = now_ns() + copies_pending_ns(&pacer);
@@ -526,14 +568,14 @@ static inline void change_to(const struct variant *v, uint64_t confirm_ns)
 
 static inline void confirm_it(void)
 {
-	tell_outcome("confirm", change_confirm(&pacer, &error));
+	run_or_kill(&(struct change){"confirm", NULL, 0, confirm_change});
 	if (!copies_pending_ns(&pacer))
 		work.lapses_ns = 0;
 }
 
 static inline void rotate_it(void)
 {
-	tell_outcome("rotate", change_rotate(&pacer, &plan, &error));
+	run_or_kill(&(struct change){"rotate", NULL, 0, rotate_change});
 }
 
 /* --- restarts -----------------------------------------------------------------------------------
@@ -566,8 +608,8 @@ static void go_on(const struct state *s, const struct pacer_policy *bin, const c
 {
 	(void)end(NULL);
 	put_on_as(bin, text, s->n_lines);
-	control.secret_ready = s->secret_ready;
-	memcpy(control.secret, s->secret, sizeof(control.secret));
+	control->secret_ready = s->secret_ready;
+	memcpy(control->secret, s->secret, sizeof(control->secret));
 	memcpy(pacer.lines, s->lines, s->n_lines * sizeof(*s->lines));
 	memcpy(throttles, s->throttle, PACER_THROTTLES * sizeof(*throttles));
 	no_leases();

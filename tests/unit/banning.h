@@ -16,7 +16,7 @@ static inline void begin_with(const char *text)
 {
 	put_on(text);
 	for (uint32_t k = 0; k < 2 * PACER_SECRETS; k++) /* else all keys had the same places */
-		control.secret[k / PACER_SECRETS][k % PACER_SECRETS] =
+		control->secret[k / PACER_SECRETS][k % PACER_SECRETS] =
 		    0x9e3779b97f4a7c15ull * (k + 1);
 }
 

@@ -126,9 +126,12 @@ int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key_size, __u
 }
 
 static unsigned int kernel_changes, kernel_fails_at; /* a change of a map, from 1; 0: none fails */
+static void (*kernel_changing)(void);		     /* befalls before each; NULL: nothing */
 
 static inline bool kernel_fails(void)
 {
+	if (kernel_changing)
+		kernel_changing();
 	if (++kernel_changes != kernel_fails_at)
 		return false;
 	errno = EIO;
@@ -229,6 +232,7 @@ int __wrap_open(const char *path, int flags, ...);
 
 static int kernel_no_lock;		 /* an errno */
 static int kernel_lock_flags;		 /* it was asked for with, last */
+static int kernel_lock = -1;		 /* its descriptor, then */
 static unsigned int kernel_locks;	 /* so often */
 static unsigned int kernel_meanwhile_at; /* when somebody else does this; 0: never */
 static void (*kernel_meanwhile)(void);
@@ -257,7 +261,8 @@ int __wrap_open(const char *path, int flags, ...)
 	errno = kernel_no_lock;
 	if (kernel_no_lock)
 		return -1;
-	return memfd_create("lock", MFD_CLOEXEC);
+	kernel_lock = memfd_create("lock", MFD_CLOEXEC);
+	return kernel_lock;
 }
 
 static inline void kernel_fits_between(void)

@@ -12,8 +12,10 @@
 #include "kernel.h"
 #include "stays.h"
 
+#define PACED_PAGE ((uintptr_t)4096)
+
 static struct attached pacer;
-static struct pacer_control control; /* its secret is for each test to draw */
+static struct pacer_control *control; /* its secret is for each test to draw */
 static struct pacer_copy *copies;
 static struct pacer_throttle_state *throttles;
 static struct plan plan;
@@ -31,23 +33,46 @@ static inline void make_maps(void)
 		       sizeof(struct pacer_allow_value));
 }
 
+/* Zeroed, in pages of its own. */
+static inline void *paged(size_t bytes)
+{
+	size_t whole = (bytes + PACED_PAGE - 1) & ~(PACED_PAGE - 1);
+	void *pages = aligned_alloc(PACED_PAGE, whole);
+
+	assert_non_null(pages);
+	return memset(pages, 0, whole);
+}
+
+/* The same of two things, of so many bytes each: the second begins with a page. */
+static inline void *paged_two(size_t bytes)
+{
+	size_t before = PACED_PAGE - bytes % PACED_PAGE;
+
+	return (uint8_t *)paged(before + 2 * bytes) + before;
+}
+
+static inline void free_two(void *two, size_t bytes)
+{
+	free(two ? (uint8_t *)two - (PACED_PAGE - bytes % PACED_PAGE) : NULL);
+}
+
 /* One with a compiled policy, on the kernel's clock as it is. */
 static inline void put_on_as(const struct pacer_policy *bin, const char *text, uint64_t n_lines)
 {
-	copies = calloc(2, sizeof(*copies));
-	throttles = calloc(PACER_THROTTLES, sizeof(*throttles));
-	assert_true(copies && throttles);
+	copies = paged_two(sizeof(*copies));
+	throttles = paged(PACER_THROTTLES * sizeof(*throttles));
+	control = paged(sizeof(*control));
 	copies[0].policy = *bin;
 	memcpy(copies[0].text, text, strlen(text));
-	control = (struct pacer_control){.resolution_ns = RESOLUTION,
-					 .secret_ready = PACER_SECRET_OF_TOOLS};
+	*control = (struct pacer_control){.resolution_ns = RESOLUTION,
+					  .secret_ready = PACER_SECRET_OF_TOOLS};
 	make_maps();
 	pacer = (struct attached){.ifname = "eth0",
 				  .counts_fd = KERNEL_COUNTS,
 				  .allow4_fd = KERNEL_ALLOW4,
 				  .allow6_fd = KERNEL_ALLOW6,
 				  .leases_fd = KERNEL_LEASES,
-				  .control = &control,
+				  .control = control,
 				  .copy = copies,
 				  .n_lines = n_lines,
 				  .throttle = throttles};
@@ -73,11 +98,13 @@ static inline int end(void **unused)
 	(void)unused;
 	make_maps();
 	free(pacer.lines);
-	free(copies);
+	free_two(copies, sizeof(*copies));
 	free(throttles);
+	free(control);
 	pacer.lines = NULL;
 	copies = NULL;
 	throttles = NULL;
+	control = NULL;
 	return 0;
 }
 

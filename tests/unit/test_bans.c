@@ -347,7 +347,7 @@ static void test_short_ways(void **unused)
 
 	(void)unused;
 	begin_with("bans: 64\n" SMALL "rules:\n- {name: a, limits: [{key: src, " ENTRIES "]}\n");
-	pacer_short_arm(&copies[0].policy, &control, 0);
+	pacer_short_arm(&copies[0].policy, control, 0);
 	shape = copies[0].policy.shape;
 	assert_int_not_equal(shape, PACER_SHORT_NONE);
 	assert_int_equal(add(NULL, "192.0.2.1"), 0);
@@ -546,7 +546,7 @@ static void test_no_secret(void **unused)
 {
 	(void)unused;
 	begin_with(POLICY);
-	control.secret_ready = 0;
+	control->secret_ready = 0;
 	no_chance = true;
 	assert_int_equal(add(NULL, "192.0.2.1"), -1);
 	no_chance = false;
@@ -595,7 +595,7 @@ static void test_shadow(void **unused)
 	(void)unused;
 	begin_with(POLICY);
 	shadow = pacer;
-	said = control;
+	said = *control;
 	shadow.control = &said;
 	shadow.copy = calloc(2, sizeof(*shadow.copy));
 	shadow.lines = aligned_alloc(64, plan.lines * sizeof(struct pacer_line));
@@ -684,7 +684,7 @@ static void test_of_tools(void **unused)
 			int result;
 
 			begin_with(POLICY);
-			control.tools = 1;
+			control->tools = 1;
 			pacer.tools4_fd = KERNEL_SHADOW4;
 			pacer.tools6_fd = KERNEL_SHADOW6;
 			kernel_map_new(KERNEL_SHADOW4, sizeof(struct pacer_tools4),

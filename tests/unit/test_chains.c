@@ -5,21 +5,27 @@
  * restarts. What each admits at a change is small, so that a limit that forgets what another let
  * through shows at once. After a silence all of each limit is there.
  *
- * A chain is what its family and its seed make of it. One that fails says how it is run again,
- * alone, and is printed then. CHAINS=5000 runs so many of each family instead of a few, from the
- * seed FROM on, and FAMILY=pools no others (`make sequences`).
+ * A chain is what its family and its seed make of it. Of some families one of the changes is
+ * killed, each time the chain is run as it writes once more (killed.h). One that fails says how it
+ * is run again, alone, and is printed then. CHAINS=5000 runs so many of each family instead of a
+ * few, from the seed FROM on, and FAMILY=pools no others (`make sequences`).
  */
 #include "at_work.h"
 
 #define SEEDS	200u /* of each family, unless CHAINS says how many */
 #define CHANGES 8u   /* at most */
+#define SWEEPS	10u  /* of chains that kill a change there is one for so many others */
 
 static const struct family {
 	const char *name;
 	enum of of;
+	bool kills; /* one of the changes, wherever it may be */
 } families[] = {
-    {"rates", OF_RATE}, {"windows", OF_WINDOW}, {"uses", OF_USES},
-    {"gaps", OF_GAP},	{"pools", OF_TARGETS},
+    {"rates", OF_RATE, false},	    {"windows", OF_WINDOW, false},
+    {"uses", OF_USES, false},	    {"gaps", OF_GAP, false},
+    {"pools", OF_TARGETS, false},   {"rates-killed", OF_RATE, true},
+    {"uses-killed", OF_USES, true}, {"windows-killed", OF_WINDOW, true},
+    {"gaps-killed", OF_GAP, true},  {"pools-killed", OF_TARGETS, true},
 };
 
 #define FEW 3u
@@ -249,7 +255,8 @@ static uint64_t any_while(void)
 /* ... which ends by itself, is confirmed, or goes on as the next change comes. */
 static void try(void)
 {
-	uint64_t confirm_ns = between(100, 3000) * MS, for_ns = between(0, confirm_ns);
+	uint64_t confirm_ns = between(100, 3000) * (family->kills ? 10 : 1) * MS,
+		 for_ns = between(0, confirm_ns);
 	bool confirmed = draw() % 3 == 0;
 
 	change_to(any_variant(), confirm_ns);
@@ -348,28 +355,31 @@ static void check_rest(void)
 	       all_of(v), work.name);
 }
 
-/* True: it broke no limit. */
-static bool chain(const struct family *of, uint64_t seed, bool told)
+/* True: it broke no limit. kill: see kill_at, of the last change or the one before it. */
+static bool chain(const struct family *of, uint64_t seed, uint32_t kill, bool told)
 {
 	static char name[96];
-	uint64_t changes;
+	uint64_t changes, doomed;
 
 	family = of;
-	snprintf(name, sizeof(name), "CHAIN='%s %" PRIu64 "' build/unit/test_chains", of->name,
-		 seed);
+	snprintf(name, sizeof(name), "CHAIN='%s %" PRIu64 " %" PRIu32 "' build/unit/test_chains",
+		 of->name, seed, kill);
 	begin_work(name, told);
 	oracle_seed(seed);
-	changes = between(2, CHANGES);
+	changes = between(2, of->kills ? 4 : CHANGES);
+	doomed = of->kills ? changes - 1 - draw() % 2 : changes;
 	draw_few();
 	load_first(any_variant());
 	for (uint64_t i = 0; i < changes && !work.broken && !work.lost; i++) {
 		traffic(any_while());
 		if (draw() % 8 == 0)
 			kernel_now_ns += any_while();
+		kill_at = i == doomed ? kill : 0;
 		change_any();
 	}
+	kill_at = 0;
 	if (!work.lost)
-		traffic(4 * SECOND);
+		traffic(of->kills ? 8 * SECOND : 4 * SECOND);
 	if (!work.broken && !work.lost)
 		check_rest();
 	(void)end(NULL);
@@ -390,7 +400,7 @@ static void test_chains(void **state)
 	uint64_t done = 0, refused = 0, broken = 0;
 
 	for (uint64_t seed = from; seed < from + n; seed++) {
-		broken += !chain(*state, seed, false);
+		broken += !chain(*state, seed, 0, false);
 		done += work.done;
 		refused += work.refused;
 	}
@@ -400,27 +410,101 @@ static void test_chains(void **state)
 			 done, refused);
 }
 
+/*
+ * Each chain again and again, until the change writes less often than that. One that clears much
+ * writes hundreds of times.
+ */
+static void test_kills(void **state)
+{
+	uint64_t from = from_environment("FROM", 1), n = from_environment("CHAINS", SEEDS);
+	uint64_t kills = 0, broken = 0;
+
+	for (uint64_t seed = from; seed < from + n / SWEEPS; seed++)
+		for (uint32_t kill = 1; !broken && (kill == 1 || work.killed);
+		     kill += 1 + kill / 32) {
+			broken += !chain(*state, seed, kill, false);
+			kills += work.killed;
+		}
+	assert_int_equal(broken, 0);
+	if (!KILLED_AT_STORES)
+		print_message("skipped: a change is killed at each store on x86-64 alone\n");
+	else if (kills < n / 4)
+		fail_msg("%" PRIu64 " kills", kills);
+}
+
+/*
+ * A rate of other entries, and wait_ns later a trial of the one before, which is killed. What is in
+ * force has the bursts that a key can have built, and no more.
+ */
+static bool killed_trial_admits(uint64_t wait_ns, uint32_t kill)
+{
+	const struct variant of_rate = {
+	    .says = ASKS,
+	    .n = 1,
+	    .limit = {{.kind = LIMIT_RATE, .by = BY_SOURCE, .value = 20, .speed = 1}}};
+
+	family = &families[0];
+	begin_work("test_a_trial_is_killed", false);
+	for (n_variants = 0; n_variants < 3; n_variants++)
+		variant[n_variants] = of_rate;
+	variant[1].limit[0].roomy = true;
+	load_first(&variant[0]);
+	traffic(3 * SECOND);
+	change_to(&variant[1], 0);
+	traffic(wait_ns);
+	kill_at = kill;
+	change_to(&variant[2], 60 * SECOND);
+	kill_at = 0;
+	traffic(40 * SECOND);
+	(void)end(NULL);
+	return !work.broken;
+}
+
+static void test_a_trial_is_killed(void **unused)
+{
+	static const uint64_t waits_ns[] = {SECOND, 30 * SECOND, 45 * SECOND};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(waits_ns); i++)
+		for (uint32_t kill = 1; kill == 1 || work.killed; kill++)
+			if (!killed_trial_admits(waits_ns[i], kill))
+				fail_msg("killed as it wrote for the %" PRIu32 ". time", kill);
+}
+
 static int run_again(const char *which)
 {
+	uint32_t kill = 0;
 	char name[16];
 	uint64_t seed;
 
-	if (sscanf(which, "%15s %" SCNu64, name, &seed) != 2)
+	if (sscanf(which, "%15s %" SCNu64 " %" SCNu32, name, &seed, &kill) < 2)
 		return 2;
 	for (size_t f = 0; f < ARRAY(families); f++)
 		if (!strcmp(name, families[f].name))
-			return !chain(&families[f], seed, true);
+			return !chain(&families[f], seed, kill, true);
 	return 2;
 }
 
-#define CASE(f)                                                                 \
-	{                                                                       \
-		families[f].name, test_chains, NULL, NULL, (void *)&families[f] \
+#define CASE(f, test)                                                    \
+	{                                                                \
+		families[f].name, test, NULL, NULL, (void *)&families[f] \
 	}
 
 static int tests(void)
 {
-	const struct CMUnitTest all[] = {CASE(0), CASE(1), CASE(2), CASE(3), CASE(4)};
+	const struct CMUnitTest all[] = {
+	    CASE(0, test_chains),
+	    CASE(1, test_chains),
+	    CASE(2, test_chains),
+	    CASE(3, test_chains),
+	    CASE(4, test_chains),
+	    CASE(5, test_kills),
+	    CASE(6, test_kills),
+	    CASE(7, test_kills),
+	    CASE(8, test_kills),
+	    CASE(9, test_kills),
+	    cmocka_unit_test(test_a_trial_is_killed),
+	};
 
 	cmocka_set_test_filter(getenv("FAMILY"));
 	return getenv("CHAIN") ? run_again(getenv("CHAIN"))

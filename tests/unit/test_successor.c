@@ -221,10 +221,10 @@ static void test_a_weak_secret_is_replaced(void **unused)
 {
 	(void)unused;
 	begin(SMALL RULE(WINDOW));
-	control.secret_ready = PACER_SECRET_OF_PROGRAM;
+	control->secret_ready = PACER_SECRET_OF_PROGRAM;
 	change_to(SMALL RULE(WINDOW ", " TO_DST));
 	assert_int_equal(in_force()->secret, 1);
-	assert_true(control.secret[1][0] | control.secret[1][1]);
+	assert_true(control->secret[1][0] | control->secret[1][1]);
 	change_to(SMALL RULE(WINDOW));
 	assert_int_equal(in_force()->secret, 1);
 }

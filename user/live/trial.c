@@ -389,12 +389,14 @@ static bool grows_too_early(const struct pacer_limiter *was, const struct pacer_
 /*
  * A limit that comes back after the trial has not counted what its stand-in of the trial let
  * through. It begins when that is over, if it has done with what it waited for before; else -1.
+ * That it has to have by now: packets are being judged by it until the trial is in force, or for
+ * good where whoever begins it is killed, and would have their bursts once more.
  * `try`: nothing is written.
  */
 static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, struct pacer_rule *from,
 			 const struct pacer_limiter *t, uint64_t until_ns, bool try)
 {
-	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns);
+	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns), now_ns = host_now_ns();
 
 	if (try && end_ns == until_ns && grows_too_early(limiter_in(a, rule, t), t, until_ns))
 		return -1;
@@ -403,7 +405,7 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 
 		if (!begin_after(a, rule, from, t, at, until_ns))
 			continue;
-		if (try && !kind_of_limiter(at)->has_waited(at, until_ns))
+		if (try && !kind_of_limiter(at)->has_waited(at, now_ns))
 			return -1;
 		if (!try)
 			wait_as(at, t, end_ns);
@@ -524,8 +526,8 @@ int trial_begin(const struct attached *a, struct pacer_policy *old, struct pacer
 	if (begin_in_old(a, old, new, until_ns, true))
 		return policy_fail(
 		    error, 0,
-		    "%s: a rate that has just been changed still builds its bursts when the "
-		    "trial ends: try it for longer, or later",
+		    "%s: a rate that has just been changed still builds its bursts: try it "
+		    "later, or apply without --confirm-within",
 		    a->ifname);
 	if (begins_twice_in_old(a, old, new, until_ns))
 		return policy_fail(
