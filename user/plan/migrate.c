@@ -43,14 +43,21 @@ bool migrate_still_counts(const struct change *change, const struct pacer_limite
 
 /*
  * The coarse clock's times lie up to its resolution before the truth. An exact policy goes on with
- * them only under a gap that is no smaller than the old one, which included that.
+ * them only under a gap that is no smaller than the old one, which included that; and so does the
+ * one after it: it has them still. A rate never does, and has another use for this byte, which the
+ * packet path does not read.
  */
+static bool has_coarse_times(const struct change *change, const struct pacer_limiter *old)
+{
+	bool kept = pacer_limiter_kind_of(old) != PACER_LIMITER_RATE && old->unused[0];
+
+	return old->until_ns || !change->was_exact || kept;
+}
+
 static bool clock_differs(const struct change *change, const struct pacer_limiter *t,
 			  const struct pacer_limiter *old)
 {
-	bool coarse = old->until_ns || !change->was_exact;
-
-	return change->exact && coarse &&
+	return change->exact && has_coarse_times(change, old) &&
 	       (kind_of_limiter(old)->keeps_times || (t->gap_ns && t->gap_ns < old->gap_ns));
 }
 
@@ -76,6 +83,8 @@ static bool same_shape(const struct change *change, const struct draft *d,
 	as->base = old->base;
 	as->sets = old->sets;
 	as->shared = old->shared;
+	if (change->exact && as->gap_ns && has_coarse_times(change, old))
+		as->unused[0] = 1;
 	return true;
 }
 
