@@ -477,6 +477,9 @@ static void test_no_memory_to_begin(void **unused)
 #define ODD(key, rest) HEADER ",\"kvs\":[{\"key\":" key ",\"value\":\"dg==\"" rest "}]}"
 #define MADE	       ",\"create_revision\":\"3\",\"mod_revision\":\"4\""
 #define NOT_ASKED      "keys that were not asked for"
+#define NOT_SO	       "revisions or a term that cannot be: is it etcd?"
+#define AS_OF(more)    "{\"header\":{" more "},\"succeeded\":true,\"responses\":["
+#define THREE	       RANGE("") "," RANGE("") "," RANGE("") "]}"
 
 static void test_strange_answers(void **unused)
 {
@@ -546,6 +549,24 @@ static void test_strange_answers(void **unused)
 	     {{.text = ODD(KEY_A, ",\"create_revision\":[],\"mod_revision\":\"4\"")}},
 	     NOT_ASKED},
 	    {LIST,
+	     {{.text = ODD(KEY_A, ",\"create_revision\":\"5\",\"mod_revision\":\"4\"")}},
+	     NOT_SO},
+	    {LIST,
+	     {{.text = ODD(KEY_A, ",\"create_revision\":\"3\",\"mod_revision\":\"10\"")}},
+	     NOT_SO},
+	    {LIST, {{.text = ODD(KEY_A, ",\"create_revision\":9,\"mod_revision\":9")}}, NULL},
+	    {LIST, {{.text = "{\"header\":{}}"}}, NOT_SO},
+	    {LIST, {{.text = "{\"header\":{\"revision\":\"9223372036854775806\"}}"}}, NULL},
+	    {LIST, {{.text = "{\"header\":{\"revision\":\"9223372036854775807\"}}"}}, NOT_SO},
+	    {LIST, {{.text = "{\"header\":{\"revision\":-1}}"}}, NOT_SO},
+	    {READ, {{.text = AS_OF("") THREE}}, NOT_SO},
+	    {READ, {{.text = AS_OF("\"revision\":\"9223372036854775807\"") THREE}}, NOT_SO},
+	    {READ, {{.text = AS_OF("\"revision\":\"9\"") THREE}}, NULL},
+	    {WRITE, {{.text = AS_OF("\"revision\":\"9223372036854775807\"") "]}"}}, NOT_SO},
+	    {PUT_STAYS,
+	     {{.text = "{\"header\":{},\"responses\":[" RANGE("") "," RANGE("") "]}"}},
+	     NOT_SO},
+	    {LIST,
 	     {{.text =
 		   HEADER ",\"kvs\":[" KV(KEY_A) ",{\"key\":" KEY_M ",\"value\":\"*\"" MADE "}]}"}},
 	     NOT_ASKED},
@@ -590,6 +611,21 @@ static void test_strange_answers(void **unused)
 			assert_true(got.age_ns == UINT64_MAX && got.left_ns == 0);
 		store_snapshot_free(&got.now);
 	}
+	store_etcd.close(s);
+}
+
+/* One above all that there are would be the last that is heard of. */
+static void test_a_term_that_cannot_be(void **unused)
+{
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	as_if((struct answer[3]){
+	    {.text = "{\"header\":{\"revision\":\"9\",\"raft_term\":\"18446744073709551615\"}}"}});
+	assert_int_equal(ask(s, LIST), STORE_UNKNOWN);
+	assert_non_null(strstr(store_etcd.why(s), NOT_SO));
+	assert_int_equal(store_etcd.term(s), 0);
 	store_etcd.close(s);
 }
 
@@ -971,6 +1007,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_to_ask),
 	    cmocka_unit_test(test_strange_answers),
+	    cmocka_unit_test(test_a_term_that_cannot_be),
 	    cmocka_unit_test(test_the_term),
 	    cmocka_unit_test(test_what_changed),
 	    cmocka_unit_test(test_it_is_refused_to_watch),

@@ -22,6 +22,9 @@
 #define SAID_MAX 100 /* bytes of what is said in place of changes */
 #define NO_SPACE 8   /* gRPC's RESOURCE_EXHAUSTED */
 
+/* Above it is no revision or term of etcd's: it counts them from 1 on, in 63 bits. */
+#define NUMBER_MAX (INT64_MAX - 1)
+
 struct body {
 	char *text;
 	size_t len;
@@ -260,8 +263,28 @@ static uint64_t number_of(const json_t *json, const char *field)
 	return json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
 }
 
+static enum store_result no_numbers(struct store *s)
+{
+	return fail(s, "%s: it answers with revisions or a term that cannot be: is it etcd?",
+		    s->endpoint[s->at]);
+}
+
+/* What would be believed, of these, would hide for ever what is true. */
+static bool take_header(struct store *s, const json_t *header)
+{
+	uint64_t term = number_of(header, "raft_term");
+
+	if (term > NUMBER_MAX || number_of(header, "revision") > NUMBER_MAX) {
+		(void)no_numbers(s);
+		return false;
+	}
+	s->term = term > s->term ? term : s->term;
+	return true;
+}
+
 static json_t *answer_of(struct store *s, long status, const struct body *body)
 {
+	bool whole;
 	json_t *answer;
 
 	(void)json_lacked();
@@ -271,13 +294,11 @@ static json_t *answer_of(struct store *s, long status, const struct body *body)
 		(void)fail(s, "%s: no memory to read what it answers", s->endpoint[s->at]);
 		return NULL;
 	}
-	if (status == 200 && json_is_object(json_object_get(answer, "header"))) {
-		uint64_t term = number_of(json_object_get(answer, "header"), "raft_term");
-
-		s->term = term > s->term ? term : s->term;
+	whole = status == 200 && json_is_object(json_object_get(answer, "header"));
+	if (whole && take_header(s, json_object_get(answer, "header")))
 		return answer;
-	}
-	(void)complaint(s, status, answer);
+	if (!whole)
+		(void)complaint(s, status, answer);
 	json_decref(answer);
 	return NULL;
 }
@@ -430,7 +451,13 @@ static enum store_result take_entry(struct store *s, const json_t *kv, struct st
 	return result;
 }
 
-/* Of a range's answer: into a snapshot that has room. */
+/* A key is made first, then written, and the store has come as far as that, at least. */
+static bool is_of_order(const struct store_entry *entry, const struct store_snapshot *now)
+{
+	return entry->created <= entry->revision && entry->revision <= now->revision;
+}
+
+/* Of a range's answer: into a snapshot that has room, and its revision. */
 static enum store_result take_entries(struct store *s, const json_t *range,
 				      struct store_snapshot *now)
 {
@@ -439,20 +466,32 @@ static enum store_result take_entries(struct store *s, const json_t *range,
 
 	json_array_foreach(kvs, i, kv)
 	{
-		if (take_entry(s, kv, &now->at[now->n]) != STORE_DONE) {
+		enum store_result result = take_entry(s, kv, &now->at[now->n]);
+
+		if (result == STORE_DONE && !is_of_order(&now->at[now->n++], now))
+			result = no_numbers(s);
+		if (result != STORE_DONE) {
 			store_snapshot_free(now);
 			return STORE_UNKNOWN;
 		}
-		now->n++;
 	}
 	return STORE_DONE;
 }
 
-static enum store_result take_range(struct store *s, const json_t *header, const json_t *range,
+/* Without one, it would look as if the store had forgotten all. */
+static enum store_result take_revision(struct store *s, const json_t *answer,
+				       struct store_snapshot *now)
+{
+	now->revision = number_of(json_object_get(answer, "header"), "revision");
+	return now->revision ? STORE_DONE : no_numbers(s);
+}
+
+static enum store_result take_range(struct store *s, const json_t *answer, const json_t *range,
 				    struct store_snapshot *now)
 {
 	memset(now, 0, sizeof(*now));
-	now->revision = number_of(header, "revision");
+	if (take_revision(s, answer, now) != STORE_DONE)
+		return STORE_UNKNOWN;
 	now->at = calloc(json_array_size(json_object_get(range, "kvs")) + 1, sizeof(*now->at));
 	if (!now->at)
 		return no_memory(s);
@@ -508,13 +547,14 @@ static enum store_result take_news(struct store *s, const json_t *answer, const 
 		range[i] = json_object_get(json_array_get(parts, n - 3 + i), "response_range");
 		room += json_array_size(json_object_get(range[i], "kvs"));
 	}
-	now->at = n < 3 ? NULL : calloc(room, sizeof(*now->at));
 	if (n < 3)
 		return fail(s, "%s: it answers less than was asked for: is it etcd?",
 			    s->endpoint[s->at]);
+	if (take_revision(s, answer, now) != STORE_DONE)
+		return STORE_UNKNOWN;
+	now->at = calloc(room, sizeof(*now->at));
 	if (!now->at)
 		return no_memory(s);
-	now->revision = number_of(json_object_get(answer, "header"), "revision");
 	now->firsts = number_of(range[1], "count");
 	now->lasts = number_of(range[2], "count");
 	for (size_t i = 0; i < 3; i++)
@@ -578,7 +618,7 @@ static enum store_result list_under(struct store *s, const struct store_list *li
 
 	memset(now, 0, sizeof(*now));
 	if (answer)
-		result = take_range(s, json_object_get(answer, "header"), answer, now);
+		result = take_range(s, answer, answer, now);
 	if (result == STORE_DONE && list->at)
 		now->revision = list->at;
 	now->more = result == STORE_DONE && json_is_true(json_object_get(answer, "more"));
@@ -636,8 +676,7 @@ static enum store_result hold(struct store *s, const char *key, const char *valu
 		bool done = json_is_true(json_object_get(answer, "succeeded"));
 		json_t *part = json_array_get(json_object_get(answer, "responses"), done);
 
-		result = take_range(s, json_object_get(answer, "header"),
-				    json_object_get(part, "response_range"), now);
+		result = take_range(s, answer, json_object_get(part, "response_range"), now);
 		if (result == STORE_DONE && !done)
 			result = STORE_REFUSED;
 	}
@@ -692,6 +731,8 @@ static enum store_result take_ranges(struct store *s, const json_t *answer, size
 
 	if (json_array_size(parts) != n)
 		return not_asked(s);
+	if (take_revision(s, answer, now) != STORE_DONE)
+		return STORE_UNKNOWN;
 	now->at = calloc(n + 1, sizeof(*now->at));
 	if (!now->at)
 		return no_memory(s);
