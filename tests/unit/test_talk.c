@@ -29,6 +29,8 @@ static struct {
 static size_t n_lies, sent; /* sent: keys that it has answered with */
 static uint64_t revision, now;
 static bool starving;
+static const char *wrong;		       /* is answered once, in the place of the record */
+static uint64_t wrong_by;		       /* and its revision is less by that, once */
 static enum store_result reads, writes, drops; /* STORE_DONE: as it should be */
 
 static uint64_t clock_ns(void)
@@ -106,6 +108,16 @@ static void answer(size_t i, struct store_snapshot *to)
 				      0};
 	memcpy(entry->key, lies[i].key, TALK_KEY);
 	sent++;
+	if (strcmp(lies[i].key, LIMIT) != 0)
+		return;
+	entry->revision -= wrong_by;
+	wrong_by = 0;
+	if (!wrong)
+		return;
+	free(entry->value);
+	entry->value = strdup(wrong);
+	entry->len = strlen(wrong);
+	wrong = NULL;
 }
 
 static enum store_result read_news(struct store *s, const struct store_news *news,
@@ -211,6 +223,8 @@ static int begin(void **state)
 	revision = 100;
 	now = 1000 * S;
 	reads = writes = drops = STORE_DONE;
+	wrong = NULL;
+	wrong_by = 0;
 	share = (struct fleet_share){.params = {.limit = 100, .memory_ns = S}};
 	m = (struct fleet_member){.id = 1, .ttl_ns = 10 * S, .share = &share, .shares = 1};
 	t = (struct talk){.kind = &small,
@@ -249,6 +263,14 @@ static size_t send(enum fleet_op op)
 	sent = 0;
 	assert_true(talk_send(&t, &request));
 	return sent;
+}
+
+static void settle(void)
+{
+	for (int i = 0; next_step() == FLEET_SEND; i++) {
+		assert_true(i < 20);
+		assert_true(talk_send(&t, &request));
+	}
 }
 
 /* The same, where memory runs out at that allocation of what is said or learnt. */
@@ -416,6 +438,98 @@ static void a_store_that_went_back_is_noticed(void **state)
 	assert_false(fleet_holds(&m, &share, now)); /* though the session lasts */
 	now += 60 * S;				    /* and nothing is asked of it any more */
 	assert_int_equal(next_step(), FLEET_WAIT);
+}
+
+/* It is said, and mended by the next answer, though nobody writes the record. */
+static void a_record_that_came_wrong_once(void **state)
+{
+	static const char *const values[] = {
+	    "what?",
+	    "{\"v\":9}",
+	    NULL /* of another time */,
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct fleet_record r;
+		char *other;
+
+		(void)begin(state);
+		member(2);
+		(void)send(FLEET_RENEW);
+		r = record_with((uint64_t[]){1, 2}, 2);
+		put_record(&r);
+		r.memory_ns = 2 * S;
+		other = fleet_write_record(&r);
+		wrong = values[i] ? values[i] : other;
+		now += 4 * S;
+		(void)send(FLEET_RENEW);
+		assert_null(wrong);
+		free(other);
+		assert_true(share.trouble > FLEET_CROWDED && !share.sure);
+		assert_int_equal(*t.why != 0, values[i] != NULL);
+		now += 4 * S;
+		assert_int_equal(send(FLEET_RENEW), 2); /* its own, and the record */
+		assert_int_equal(share.trouble, FLEET_WELL);
+		assert_string_equal(t.why, "");
+		assert_true(share.sure);
+		now += 4 * S;
+		assert_int_equal(send(FLEET_RENEW), 1);
+	}
+}
+
+/* One that is wrong goes on to be, and is said as it is by now. */
+static void a_record_that_is_wrong(void **state)
+{
+	(void)state;
+	put(LIMIT, "what?");
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(send(FLEET_RENEW), 2);
+		assert_int_equal(share.trouble, FLEET_STRANGE);
+		now += 4 * S;
+	}
+}
+
+/* Where its revision came wrong, each write is refused: it is read anew then. */
+static void a_revision_that_came_wrong_once(void **state)
+{
+	(void)state;
+	member(2);
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){2}, 1);
+	wrong_by = 1;
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	(void)send(FLEET_WRITE);
+	assert_true(t.refused);
+	assert_int_equal(send(FLEET_FETCH), 1); /* what is new, which may do */
+	assert_true(share.revision < lies[place(LIMIT)].revision);
+	now += 4 * S;
+	settle();
+	assert_int_equal(share.revision, lies[place(LIMIT)].revision);
+	assert_non_null(fleet_slot_of(&share.record, 1));
+}
+
+/* Where it is refused for something else, the record is read anew once. */
+static void a_write_that_is_refused(void **state)
+{
+	static const size_t keys[] = {1, 2, 1, 1};
+
+	(void)state;
+	member(2);
+	share.want[0] = 100;
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){2}, 1);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	writes = STORE_REFUSED;
+	(void)send(FLEET_WRITE);
+	request.op = FLEET_FETCH;
+	for (size_t i = 0; i < 4; i++) {
+		sent = 0;
+		assert_true(talk_send(&t, &request));
+		assert_int_equal(sent, keys[i]);
+	}
 }
 
 /* Who knows only that has to give its shares up, too: others may have written since. */
@@ -815,14 +929,6 @@ static void what_others_lack_ends_a_doubt(void **state)
 }
 
 /* Until there is nothing to be done. */
-static void settle(void)
-{
-	for (int i = 0; next_step() == FLEET_SEND; i++) {
-		assert_true(i < 20);
-		assert_true(talk_send(&t, &request));
-	}
-}
-
 /* A write without an answer that was done: what it gave up is given, and can be taken again. */
 static void what_was_given_unanswered_is_given(void **state)
 {
@@ -1608,6 +1714,10 @@ int main(void)
 	    cmocka_unit_test_setup(many_read_all_by_turns, begin),
 	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
+	    cmocka_unit_test_setup(a_record_that_came_wrong_once, begin),
+	    cmocka_unit_test_setup(a_record_that_is_wrong, begin),
+	    cmocka_unit_test_setup(a_revision_that_came_wrong_once, begin),
+	    cmocka_unit_test_setup(a_write_that_is_refused, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_and_on_is_noticed, begin),
 	    cmocka_unit_test_setup(a_record_that_went_back_is_noticed, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_without_shares, begin),

@@ -145,12 +145,26 @@ static bool learn(struct talk *t, const struct store_news *asked, struct store_s
 	return true;
 }
 
-/* What is to be read: what is new, and all members where some are gone. */
+/*
+ * A record that takes a share away may have come wrong once, and of one that nobody writes there is
+ * no news that would mend it.
+ */
+static bool doubts(const struct talk *t)
+{
+	bool doubtful = t->doubtful;
+
+	for (uint32_t i = 0; i < t->member->shares; i++)
+		doubtful |= t->member->share[i].trouble > FLEET_CROWDED;
+	return doubtful;
+}
+
+/* What is to be read: what is new, all members where some are gone, and all records in doubt. */
 static struct store_news news_of(const struct talk *t, const char *own)
 {
 	bool recount = t->recount_ns && t->now_ns() >= t->recount_ns;
 
-	return (struct store_news){own, t->all.revision, recount ? 0 : t->all.revision};
+	return (struct store_news){own, doubts(t) ? 0 : t->all.revision,
+				   recount ? 0 : t->all.revision};
 }
 
 static void read_records(struct talk *t, const struct store_snapshot *now)
@@ -158,6 +172,7 @@ static void read_records(struct talk *t, const struct store_snapshot *now)
 	char key[KEY_TEXT], why[FLEET_WHY];
 
 	t->why[0] = 0;
+	t->doubtful = false;
 	for (uint32_t i = 0; i < t->member->shares; i++) {
 		const struct store_entry *entry;
 		struct fleet_read *read = &t->read[i];
@@ -168,12 +183,14 @@ static void read_records(struct talk *t, const struct store_snapshot *now)
 		if (!entry)
 			continue;
 		read->revision = entry->revision;
+		t->doubtful |= t->share_id[i] == t->refused_id && entry->revision == t->refused_at;
 		read->trouble = fleet_read_record(entry->value, entry->len, &t->record[i], why);
 		if (read->trouble == FLEET_WELL)
 			read->record = &t->record[i];
 		else
 			snprintf(t->why, sizeof(t->why), "%s: %.80s", key, why);
 	}
+	t->refused_at = 0;
 }
 
 /* Who is there; in *live, which has room for all. */
@@ -321,6 +338,8 @@ static bool send_write(struct talk *t, const struct fleet_request *r)
 		return false;
 	answer.done = result == STORE_DONE;
 	t->refused = !answer.done;
+	t->refused_id = t->share_id[r->share];
+	t->refused_at = t->refused ? r->follows : 0;
 	if (answer.done)
 		t->revision = answer.revision;
 	fleet_answered(t->member, t->now_ns(), &answer);

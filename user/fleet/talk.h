@@ -7,7 +7,8 @@
  *
  * Only what is new is read. A member that has gone leaves no news, but members are counted: they
  * are all read anew then, in a large fleet by one host after the other, since it does not matter
- * when it is noticed. A record that has gone is noticed at once.
+ * when it is noticed. A record that has gone is noticed at once. One by which there is no share is
+ * read anew at each look: the answer may have been wrong, and not the record.
  *
  * Concurrency: one caller at a time. A request takes four calls of the store at most.
  *
@@ -39,6 +40,9 @@ struct talk {
 	uint64_t took_ns;	   /* and how long that took */
 	uint64_t calls;		   /* requests that were sent, ever */
 	bool refused;		   /* the last was a write that another came before */
+	/* Where it follows what is known still, after another look, that may have come wrong. */
+	uint64_t refused_id, refused_at; /* whose record it was, and the revision that it follows */
+	bool doubtful;			 /* so it is: all is asked for at the next look */
 	bool back; /* the store has forgotten what it had; the caller says so, and clears it */
 	uint32_t members;    /* sessions that were there at the last look, gone or not */
 	uint32_t strangers;  /* records of limits that this host has not, in use by others */
