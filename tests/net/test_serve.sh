@@ -313,6 +313,10 @@ clean_up()
 	equal "$(ls "$work/states" | xargs)" "s0.state s1.state.save-GhIjKl" "what stays"
 	pacer clean --state "$work/states" | grep -q 'nothing was left behind'
 	exec 5<&-
+	refused 1 "$work/stats: there is no such folder: name the one where states are saved" pacer clean --state "$work/stats"
+	mount -t tmpfs none /var/lib # nobody has saved anything yet
+	pacer clean | grep -q 'nothing was left behind' || fail "clean, before the folder is there"
+	umount /var/lib
 }
 
 # The agent of a fleet whose store has a name, and no name server answers: told to end, it waits for no name.

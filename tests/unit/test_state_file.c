@@ -525,7 +525,10 @@ static void cleaned(void **unused)
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
 	assert_true(left.n == 3 && left.stay == 1);
 	rmdir(text);
-	assert_int_equal(state_clean("/nowhere", false, note, NULL, &error), 0);
+	assert_int_equal(state_clean("/nowhere", false, note, NULL, &error), -1);
+	assert_string_equal(
+	    error.text, "/nowhere: there is no such folder: name the one where states are saved");
+	error = (struct policy_error){0};
 	assert_int_equal(state_clean(path, false, note, NULL, &error), -1);
 	snprintf(text, sizeof(text), "%s: cannot be read: Not a directory", path);
 	assert_string_equal(error.text, text);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
@@ -45,6 +46,14 @@ static void show(const char *name, int cause, void *arg)
 	emit_close();
 }
 
+/* The folder that is meant unless one is named is there once something was saved. */
+static int clean_saves(const struct options *o, struct found *saves)
+{
+	if (!o->state && access(STATES, F_OK) && errno == ENOENT)
+		return 0;
+	return state_clean(o->state ? o->state : STATES, o->dry_run, show, saves, saves->error);
+}
+
 static int run_clean(struct options *o)
 {
 	struct policy_error error = {0};
@@ -71,7 +80,7 @@ static int run_clean(struct options *o)
 	pins_clean(PINS_DISPATCHERS, o->dry_run, show, &pins);
 	pins_clean(PINS_SHADOWS, o->dry_run, show, &shadows);
 	pinned_clean(o->dry_run, show, &pinned);
-	failed = state_clean(o->state ? o->state : STATES, o->dry_run, show, &saves, &error);
+	failed = clean_saves(o, &saves);
 	emit_close();
 	found = pins.n + shadows.n + pinned.n + saves.n;
 	if (found && !o->dry_run)

@@ -312,7 +312,10 @@ int state_clean(const char *directory, bool look,
 	struct dirent *e;
 
 	if (!d && errno == ENOENT)
-		return 0;
+		return policy_fail(error, 0,
+				   "%.200s: there is no such folder: name the one where states are "
+				   "saved",
+				   directory);
 	if (!d)
 		return policy_fail(error, 0, "%.200s: cannot be read: %s", directory,
 				   strerror(errno));

@@ -25,7 +25,7 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error);
 /*
  * Calls `each` for what killed saves left in the directory, and removes it unless `look` is true.
- * `cause`: why it stays (errno), or 0. -1: the directory cannot be read.
+ * `cause`: why it stays (errno), or 0. -1: there is no such directory, or it cannot be read.
  */
 int state_clean(const char *directory, bool look,
 		void (*each)(const char *path, int cause, void *arg), void *arg,
