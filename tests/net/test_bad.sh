@@ -190,9 +190,9 @@ usage()
 	bad 2 'no word remove' allow s0 remove 10.0.0.1
 	bad 2 'wants IFACE add' allow s0 del 10.0.0.1 --for 1s
 	bad 2 'wants IFACE add' allow s0 list --for 1s
-	bad 2 'abc is not a duration' allow s0 add 10.0.0.1 --for abc
-	bad 2 '0 is not a duration' apply s0 -c "$work/good.yaml" --confirm-within 0
-	bad 2 '5 is not a duration' apply s0 -c "$work/good.yaml" --confirm-within 5
+	bad 2 '--for abc is not a duration' allow s0 add 10.0.0.1 --for abc
+	bad 2 '--confirm-within 0 is not a duration' apply s0 -c "$work/good.yaml" --confirm-within 0
+	bad 2 '--confirm-within 5 is not a duration' apply s0 -c "$work/good.yaml" --confirm-within 5
 }
 
 no_pacer_there()

@@ -83,11 +83,14 @@ static enum parsed no_option(const struct reading *r, const char *name, size_t l
 	return PARSED_WRONG;
 }
 
-static enum parsed take_time(const struct reading *r, const char *text, uint64_t *ns)
+static enum parsed take_time(const struct reading *r, const struct option_row *row,
+			     const char *text)
 {
+	uint64_t *ns = (uint64_t *)((char *)r->options + row->at);
+
 	if (!units_duration(text, ns) && *ns)
 		return PARSED;
-	(void)misused(r->verb->name, "%s %s", text, units_duration_wrong(text));
+	(void)misused(r->verb->name, "--%s %s %s", row->name, text, units_duration_wrong(text));
 	return PARSED_WRONG;
 }
 
@@ -111,8 +114,12 @@ static enum parsed take(struct reading *r, const struct option_row *row, const c
 	}
 	if (!value)
 		value = r->argv[r->at++];
+	if (!*value) { /* as of a variable that is not set: its error would name nothing */
+		(void)misused(r->verb->name, "--%s wants a value: %s", row->name, row->argument);
+		return PARSED_WRONG;
+	}
 	if (row->kind == OPTION_IS_TIME)
-		return take_time(r, value, (uint64_t *)field);
+		return take_time(r, row, value);
 	*(const char **)field = value;
 	return PARSED;
 }
