@@ -235,6 +235,28 @@ static void test_garbage(void **state)
 	decisions_free(&d);
 }
 
+/* It is JSON, and would take 80 times its length of memory. */
+static void test_more_values_than_text(void **state)
+{
+	const size_t n = 200000;
+	char *json = malloc(3 * n + 3);
+	struct policy_error error = {0};
+	struct decisions d = {0};
+
+	(void)state;
+	assert_non_null(json);
+	json_count_failures();
+	json[0] = '[';
+	for (size_t i = 0; i < n; i++)
+		memcpy(json + 1 + 3 * i, "[],", 3);
+	memcpy(json + 3 * n, "]", 2);
+	assert_int_equal(take(&d, json, true, NULL, &error), -1);
+	assert_string_equal(error.text, "its answer has more values than text, and no list of "
+					"decisions has: is CrowdSec there?");
+	free(json);
+	decisions_free(&d);
+}
+
 /* As prefixes of the lengths that bans have. */
 static void test_ranges(void **state)
 {
@@ -642,7 +664,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory),	 cmocka_unit_test(test_changes),
 	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
 	    cmocka_unit_test(test_long_origins), cmocka_unit_test(test_too_many_bans),
-	    cmocka_unit_test(test_settled),
+	    cmocka_unit_test(test_settled),	 cmocka_unit_test(test_more_values_than_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,8 +113,10 @@ static void test_hardly_any_text(void **unused)
 		text[n * one] = ']';
 		value = json_read(text, n * one + 1, 0, &why);
 		assert_int_equal(!!value, of[i].is);
-		if (!value)
+		if (!value) { /* which is no fault in a line */
 			assert_string_equal(why.text, "it has more values than text");
+			assert_int_equal(why.line, -1);
+		}
 		assert_false(json_lacked());
 		json_decref(value);
 	}

@@ -271,6 +271,10 @@ int decisions_take(struct decisions *d, const char *json, size_t len, bool whole
 	*told = (struct decisions_told){0};
 	if (!root && json_lacked())
 		return policy_fail(error, POLICY_NO_MEMORY, "no memory for its decisions");
+	if (!root && why.line < 0)
+		return policy_fail(error, 0,
+				   "its answer has more values than text, and no list of decisions "
+				   "has: is CrowdSec there?");
 	if (!root)
 		return policy_fail(error, 0, "its answer is no JSON (line %d: %.100s)", why.line,
 				   why.text);

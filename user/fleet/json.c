@@ -129,8 +129,10 @@ json_t *json_read(const char *text, size_t len, size_t flags, json_error_t *why)
 	}
 	if (crowded) {
 		lacked = false;
-		if (why)
+		if (why) {
+			why->line = -1;
 			snprintf(why->text, sizeof(why->text), "it has more values than text");
+		}
 	}
 	reserve_again();
 	lacked |= before;

@@ -22,7 +22,8 @@ void json_count_failures(void);
 bool json_lacked(void);
 /*
  * The value; NULL: it is no JSON, or would take over 16 times its length of memory and 1 MiB, as
- * *why says; or, as json_lacked() says, there is no memory for it. After json_count_failures().
+ * *why says (of no line: -1); or, as json_lacked() says, there is no memory for it. After
+ * json_count_failures().
  */
 json_t *json_read(const char *text, size_t len, size_t flags, json_error_t *why);
 
