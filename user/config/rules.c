@@ -1581,7 +1581,8 @@ static const struct field fleet_field[FLEET_FIELDS] = {
 			  FIELD_NEEDED, write_fleet_name},
     [FIELD_CERT] = {"cert", read_cert, "FILE", "the host's certificate, where the store wants one",
 		    0, 0, write_cert},
-    [FIELD_CERT_KEY] = {"key", read_key, "FILE", "the certificate's key", 0, 0, write_key},
+    [FIELD_CERT_KEY] = {"key", read_key, "FILE", "the certificate's key, without a pass phrase", 0,
+			0, write_key},
     [FIELD_CA] =
 	{"ca", read_ca, "FILE",
 	 "the certificates by which alone the store's is judged; the machine's list unless "
