@@ -785,6 +785,29 @@ static void test_what_is_put_off_on_trial(void **unused)
 	assert_true(was->until_ns == t->until_ns);
 }
 
+/* Nobody waits for windows: each of the trial's is over behind it as soon as it remembers nothing.
+ */
+static void test_windows_end_each_alone(void **unused)
+{
+	const struct pacer_limiter *of = now.bin.rule[0].limiter;
+	struct pacer_rule *rule;
+
+	(void)unused;
+	for (int resting = 0; resting < 2; resting++) {
+		host.now_ns = host_now_ns();
+		begin(resting ? HEAD DENIED : HEAD RULE(ALL));
+		try_out(HEAD RULE(ALL ", {key: dst, packets: 9, window: 1s, entries: 64}, "
+				      "{key: flow, packets: 9, window: 10m, entries: 64}"),
+			no_sets);
+		assert_int_equal(now.bin.rule[0].n_limiters, 3);
+		rule = resting ? resting_before_trial(3) : &before.bin.rule[0];
+		for (size_t k = 1; k < 3; k++)
+			assert_true(same_before(rule, &of[k])->until_ns ==
+				    host.now_ns + TRIAL_NS + compile_limiter_memory_ns(&of[k]));
+		teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -818,6 +841,7 @@ int main(void)
 	    TEST(test_a_rate_that_comes_back_to_wait),
 	    TEST(test_a_rate_that_rests_begins_as_on_trial),
 	    TEST(test_what_is_put_off_on_trial),
+	    TEST(test_windows_end_each_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
