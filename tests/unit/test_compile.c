@@ -1214,6 +1214,49 @@ static void test_a_burst_grows_beside_one_that_is_lowered(void **unused)
 }
 
 /*
+ * A rate that came later waits as the one before it ends, until its speed has made up for a burst
+ * that adds up: for the largest that a key may have had, though that was lowered since.
+ */
+static void test_a_burst_that_was_lowered_adds_up(void **unused)
+{
+#define QUICKER "{key: src, rate: 20/s, burst: 20}"
+#define LOWERED "{key: src, rate: 10/s, burst: 9}"
+#define BESIDE	"{key: src, rate: 12/s, burst: 9}"
+	static const struct {
+		const char *first, *both, *lowered, *left;
+		uint32_t after_s[2]; /* it waits, and it does not */
+	} cases[] = {
+	    {QUICKER,
+	     QUICKER ", {key: src, rate: 10/s, burst: 100}",
+	     QUICKER ", " LOWERED,
+	     LOWERED,
+	     {8, 9}},
+	    {"{key: src, rate: 10/s, burst: 100}",
+	     "{key: src, rate: 10/s, burst: 100}, " BESIDE,
+	     LOWERED ", " BESIDE,
+	     BESIDE,
+	     {40, 41}},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < 2 * ARRAY(cases); i++) {
+		bool waits = i % 2 == 0;
+
+		assert_int_equal(load(rule_of("clock: exact", cases[i / 2].first)), 0);
+		assert_int_equal(apply(rule_of("clock: exact", cases[i / 2].both)), 0);
+		time_draining();
+		assert_int_equal(apply(rule_of("clock: exact", cases[i / 2].lowered)), 0);
+		assert_string_equal(limiters_text(0), "G= G=");
+		time_draining();
+		host.now_ns += cases[i / 2].after_s[!waits] * SECOND;
+		assert_int_equal(apply(rule_of("clock: exact", cases[i / 2].left)), 0);
+		assert_string_equal(limiters_text(0), "G= G-");
+		assert_int_equal(now.bin.rule[0].limiter[0].rate.begin_ns == COMPILE_UNTIL_SET,
+				 waits);
+	}
+}
+
+/*
  * Of a burst that still builds, more would be there at once: it begins anew. So does one that is
  * all there, but would not be if it had been as large: what was taken meanwhile would not count.
  */
@@ -3369,6 +3412,7 @@ int main(void)
 	    TEST(test_what_ends_soon_is_held),
 	    TEST(test_a_burst_grows_beside_another_rate),
 	    TEST(test_a_burst_grows_beside_one_that_is_lowered),
+	    TEST(test_a_burst_that_was_lowered_adds_up),
 	    TEST(test_a_burst_that_builds_grows),
 	    TEST(test_a_burst_that_builds_is_lowered),
 	    TEST(test_a_burst_grows_that_was_larger),
