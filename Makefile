@@ -177,6 +177,7 @@ $(BUILD)/unit/test_several: LINK := -Wl,--wrap=link_of_altname
 $(BUILD)/unit/test_say: LINK := -Wl,--wrap=ends_hold,--wrap=ends_stream
 $(BUILD)/unit/test_snapshot: LINK := -Wl,--wrap=attached_follow,--wrap=attached_release
 $(BUILD)/unit/test_tags: LINK := -Wl,--wrap=links_read,--wrap=link_has
+$(BUILD)/unit/test_top_read: LINK := $(patsubst %,-Wl$(comma)--wrap=%,device_index if_indextoname watch_begin watch_end watch_look reading_take busiest_read)
 $(BUILD)/unit/test_second_look: LINK := -Wl,--wrap=clock_gettime
 $(BUILD)/unit/test_serve: LINK := -Wl,--wrap=ends_wait
 $(BUILD)/unit/test_agents: LINK := -Wl,--wrap=fork,--wrap=pipe2,--wrap=kill,--wrap=attached_find,--wrap=attached_release
