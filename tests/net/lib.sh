@@ -312,6 +312,19 @@ stranger()
 	in_server ip link set dev s0 "${3:-xdp}" obj "$work/$1.o" sec "$2"
 }
 
+# older VERSION: the object as another version.
+older()
+{
+	python3 - "$BUILD/pacer.bpf.o" "$work/old.bpf.o" "$1" <<-'END'
+	import re, struct, sys
+	data = open(sys.argv[1], "rb").read()
+	at = [m.start() for m in re.finditer(struct.pack("<I", 0x52434150), data)]
+	assert len(at) == 1
+	data = data[:at[0] + 4] + struct.pack("<I", int(sys.argv[3])) + data[at[0] + 8:]
+	open(sys.argv[2], "wb").write(data)
+	END
+}
+
 # unread COMMAND...: who reads what the pacer's command prints goes after two lines: it ends, and says nothing.
 unread()
 {

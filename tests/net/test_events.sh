@@ -444,6 +444,48 @@ of_all()
 	unfollow
 }
 
+# A pacer that this tool cannot read is told once, where it was followed or all are. Once it can be read, it is not back:
+# it never was there.
+of_another_version()
+{
+	local all
+
+	older 3
+	attacked one
+	load one
+	in_server ip link add pacer-ev0 type veth peer name pacer-ev1
+	in_server ip link set pacer-ev0 up
+	in_server ip link set dev pacer-ev0 xdp obj "$work/old.bpf.o" sec xdp.frags
+	refused 1 'pacer-ev0: its pacer has ABI version 3' pacer events pacer-ev0 --follow
+	background "$SERVER" "$BUILD/xdp-pacer" events all --follow --json >"$work/all" 2>"$work/all.said"
+	all=$pid
+	follow
+	until_true 5 grep -q 'pacer-ev0: its pacer has ABI version 3' "$work/all.said"
+	off
+	in_server ip link set dev s0 xdp obj "$work/old.bpf.o" sec xdp.frags
+	soon 'any(.[]; .event == "gone")'
+	until_true 5 grep -q 's0: its pacer has ABI version 3' "$work/said"
+	until_true 5 grep -q 's0: its pacer has ABI version 3' "$work/all.said"
+	load one --replace
+	pacer load pacer-ev0 -c "$work/one.yaml" --replace >/dev/null
+	soon 'any(.[]; .event == "back")'
+	until_true 5 grep -q '"event":"back","interface":"s0"' "$work/all" || fail "$(cat "$work/all")"
+	until_true 5 all_has_change pacer-ev0
+	equal "$(jq -sc '[.[] | select(.event == "back") | .interface]' "$work/all")" '["s0"]' "who is back"
+	equal "$(wc -l <"$work/said")" 1 "lines of who follows s0: $(cat "$work/said")"
+	equal "$(wc -l <"$work/all.said")" 2 "lines of who follows all: $(cat "$work/all.said")"
+	kill "$follower" "$all"
+	wait "$follower" "$all"
+	in_server ip link del pacer-ev0
+}
+
+# all_has_change INTERFACE: who follows all tells of it.
+all_has_change()
+{
+	pacer allow "$1" add 192.0.2.98/32 >/dev/null
+	jq -se 'any(.[]; .interface == "'"$1"'" and .event == "change")' "$work/all" >/dev/null 2>&1
+}
+
 # begins LINE INTERFACE...: what is said first to who follows them on a terminal or in a file.
 begins()
 {
@@ -541,6 +583,8 @@ of_the_past()
 	load one
 	equal "$(pacer events s0 --json | jq -c '[.events[] | [.event, .what // .key]]')" \
 		"[[\"change\",\"load s0 -c $work/one.yaml\"]]" "at first"
+	pacer events s0 | grep -Eq '^s0: 0 bans and 1 change or episode noted; the rest since 20[0-9TZ:.-]+$' ||
+		fail "$(pacer events s0)"
 	shoot n=12
 	pacer set s0 udp.limits[0].packets=20 >/dev/null
 	equal "$(pacer events s0 --json | jq -c '[.interface, [.events[] | [.event, .key // .what, .who]][1:], .lost]')" \
@@ -624,6 +668,7 @@ check events-comes-and-goes comes_and_goes
 check events-over-the-same-state over_the_same_state
 check events-back-with-the-same-state back_with_the_same_state
 check events-of-all of_all
+check events-of-another-version of_another_version
 check events-to-a-command to_a_command
 check events-to-commands-that-hang to_commands_that_hang
 check events-to-a-journal to_a_journal

@@ -107,19 +107,6 @@ watch_follows()
 	equal "${code:-0}" 101 "exit code of the watch, and 100 for calls that returned at once"
 }
 
-# older VERSION: the object as another version.
-older()
-{
-	python3 - "$BUILD/pacer.bpf.o" "$work/old.bpf.o" "$1" <<-'END'
-	import re, struct, sys
-	data = open(sys.argv[1], "rb").read()
-	at = [m.start() for m in re.finditer(struct.pack("<I", 0x52434150), data)]
-	assert len(at) == 1
-	data = data[:at[0] + 4] + struct.pack("<I", int(sys.argv[3])) + data[at[0] + 8:]
-	open(sys.argv[2], "wb").write(data)
-	END
-}
-
 # A pacer of another version is taken off and replaced; the other verbs name these two ways.
 another_version()
 {
