@@ -433,10 +433,15 @@ without_a_terminal()
 	off
 	watched_policy "$every_packet"
 	arrive "50" n=60
-	lines=$(LC_ALL=C pacer top s0 --once --every 100ms)
+	lines=$(unset COLUMNS && LC_ALL=C pacer top s0 --once --every 100ms)
 	grep -Eq '^  window +0 pps +0 bit/s +10$' <<<"$lines" || fail "$lines" || return
 	grep -Eq '^10.77.0.11 +udp +window +17% \(17\.\.17\)$' <<<"$lines" || fail "$lines" || return
 	! LC_ALL=C grep -q '[^ -~]' <<<"$lines" || fail "not plain: $lines" || return
+	for columns in 99 101 100; do # the last is what it has where nobody says
+		LC_ALL=C COLUMNS=$columns pacer top s0 --once --every 100ms >"$work/$columns"
+	done
+	! cmp -s "$work/99" "$work/100" && ! cmp -s "$work/101" "$work/100" || fail "any width is as good: $lines" || return
+	equal "$lines" "$(cat "$work/100")" "the picture of 100 columns" || return
 	for columns in 80 600; do
 		on_screen 60 "$columns" top s0 --once --every 100ms <<-'END' || return
 			wait ^10.77.0.11 +udp +window +17% \(17..17\)
