@@ -147,7 +147,15 @@ status_lists_the_rest()
 	equal "$(jq -rc 'map(.interface)' "$work/out")" '["lo"]' "listed"
 	equal "$(wc -l <"$work/err")" 1 "lines of complaint"
 	grep -q 's0: its pacer has ABI version 3' "$work/err"
+	! pacer status >"$work/out" 2>/dev/null || fail "status has no word of s0, as text" || return
+	equal "$(grep -v '^ ' "$work/out" | cut -d, -f1)" "lo: paced directly" "listed as text"
 	pacer unload lo >/dev/null
+	refused 1 's0: its pacer has ABI version 3' pacer status # and nothing is listed
+	refused 1 's0: its pacer has ABI version 3' pacer status --json
+	off
+	equal "$(pacer status 2>&1)" "no interface of this network namespace has a pacer" "status of none"
+	load ten
+	equal "$(pacer status | grep -v '^ ' | cut -d, -f1)" "s0: paced directly" "status of one"
 }
 
 replace()
