@@ -329,6 +329,34 @@ pins_unseen()
 	done_in_silence save s0 "$open/free/s0.state" --and-unload
 }
 
+# The same where all rights are there, as the service has them. Who may look into the folders that
+# nobody else may finds nothing that is left.
+pins_seen()
+{
+	local all="CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE"
+
+	trap 'chmod 1777 /sys/fs/bpf' EXIT
+	chmod 700 /sys/fs/bpf
+	root_loads --pin
+	as "$all" unload s0 >/dev/null 2>"$work/err" || fail "unload: $(cat "$work/err")" || return
+	root_loads --pin
+	as "$all" save s0 "$open/free/s0.state" --and-unload >/dev/null 2>"$work/err" || fail "save: $(cat "$work/err")" || return
+	equal "$(cat "$work/err")$(ls /sys/fs/bpf/xdp-pacer)" "" "what it says, and what is left"
+}
+
+# A folder of states that is root's: the first start has none to go on with, and nothing to complain of.
+first_start()
+{
+	prepare serve
+	mkdir -m 700 "$work/states"
+	as "CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE" serve s0 -c "$open/one.yaml" --state "$work/states/s0.state" \
+		>"$work/out" 2>"$work/err" &
+	until_true 20 grep -q "the pacer is" "$work/out" || fail "$(cat "$work/err")" || return
+	equal "$(cat "$work/err")" "" "what it says"
+	pacer unload s0 >/dev/null # so it ends
+	wait $!
+}
+
 # Refused before anything is done, where the whole cannot be: nothing is frozen, and nothing left unsaid.
 not_by_halves()
 {
@@ -377,6 +405,8 @@ check rights-lock-to-read lock_to_read
 check rights-pins-of-root pins_of_root
 check rights-pins-before pins_before
 check rights-pins-unseen pins_unseen
+check rights-pins-seen pins_seen
+check rights-first-start first_start
 check rights-not-by-halves not_by_halves
 check rights-pins-of-a-tool pins_of_a_tool
 finish

@@ -373,9 +373,10 @@ long __wrap_syscall(long number, ...)
 	return fallen();
 }
 
+/* Whether something is there can always be told. */
 int __wrap_faccessat(int at, const char *path, int how, int flags)
 {
-	return falls() ? -1 : __real_faccessat(at, path, how, flags);
+	return how != F_OK && falls() ? -1 : __real_faccessat(at, path, how, flags);
 }
 
 int __wrap_flock(int fd, int how)

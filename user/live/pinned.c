@@ -194,6 +194,12 @@ static bool is_none(void)
 	return errno == ENOENT || errno == ENOTDIR || errno == EINVAL;
 }
 
+/* Else errno says why. access() would go by the real user, whom capabilities do not help. */
+static bool is_there(const char *path)
+{
+	return !faccessat(AT_FDCWD, path, F_OK, AT_EACCESS);
+}
+
 /* It is there, and others alone may look into it. */
 static bool is_denied(int err)
 {
@@ -618,7 +624,7 @@ static int stays(const char *ifname, const char *folder, const struct pinned_ids
 	char path[PINNED_PATH];
 	struct inside in;
 
-	if (access(pinned_path(ifname, path), F_OK))
+	if (!is_there(pinned_path(ifname, path)))
 		return is_none() ? 0 : errno;
 	in = look_into(folder);
 	if (have_common(&in.ids, ids))
@@ -656,7 +662,7 @@ static void sweep(const char *ifname, uint32_t gone)
 	struct removal unused = {.gone = gone};
 	int fd;
 
-	if (access(path_of(path, folder_of(ifname, name), ""), F_OK))
+	if (!is_there(path_of(path, folder_of(ifname, name), "")))
 		return;
 	fd = open_locked();
 	if (fd < 0)
@@ -675,7 +681,7 @@ void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pin
 	char name[IF_NAMESIZE], path[PINNED_PATH];
 
 	sweep(ifname, gone);
-	if (!access(pinned_path(ifname, path), F_OK) || !is_none())
+	if (is_there(pinned_path(ifname, path)) || !is_none())
 		note_left(folder_of(ifname, name), -err, left);
 }
 

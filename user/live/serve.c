@@ -2,6 +2,7 @@
 #include "live/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -86,7 +87,7 @@ static int load_or_restore(const struct beginning *b, const char *file, struct a
 	int result;
 
 	*served = SERVED_LOADED;
-	if (access(file, F_OK) && errno == ENOENT)
+	if (faccessat(AT_FDCWD, file, F_OK, AT_EACCESS) && errno == ENOENT)
 		return load(b, NULL, a, error);
 	if (!state_read(file, &state, why)) {
 		result = load(b, &state, a, why);
