@@ -9,8 +9,9 @@
 #
 # Every host gets the frames of one source by its own c0 (send_to).
 fleet_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$fleet_dir/../processes.sh"
 work=$(mktemp -d)
-pids=() agent=() sender=() etcd=()
+agent=() sender=() etcd=()
 URL=http://10.99.0.1:2379
 
 clean()
@@ -20,14 +21,12 @@ clean()
 	trap '' INT TERM HUP
 	trap - EXIT
 	if [[ $BUILD == *coverage* ]]; then # who is killed writes no counts
-		kill -TERM "${agent[@]}" 2>/dev/null || true
+		end_jobs TERM
 		for pid in "${agent[@]}"; do
 			timeout 20 tail --pid="$pid" -f /dev/null || true
 		done
 	fi
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	end_jobs KILL
 	wait 2>/dev/null || true
 	for n in s $(seq "$HOSTS"); do
 		ip netns del "$NS-$n" 2>/dev/null || true
@@ -98,7 +97,6 @@ etcd_begin()
 		--listen-peer-urls "http://10.99.0.$n:2380" --initial-advertise-peer-urls "http://10.99.0.$n:2380" \
 		--initial-cluster "${peers#,}" "${@:3}" >>"$work/etcd.log" 2>&1 &
 	etcd[$n]=$!
-	pids+=("$!")
 }
 
 # ctl ARGUMENT...
@@ -139,7 +137,6 @@ agent_up()
 	nsenter --net="/run/netns/$NS-$1" "$BUILD/xdp-pacer" fleet e0 --state "$work/member$1" "${@:2}" \
 		>>"$work/agent$1" 2>&1 &
 	agent[$1]=$!
-	pids+=("$!")
 }
 
 # send_to HOST PPS SECONDS [SOURCE]: its frames; those that the pacer lets through are in $work/framesHOST.
@@ -147,7 +144,6 @@ send_to()
 {
 	nsenter --net="/run/netns/$NS-$1" python3 "$fleet_dir/pace.py" "$2" "$3" "$work/frames$1" "${@:4}" &
 	sender[$1]=$!
-	pids+=("$!")
 }
 
 # of HOST: its share, in units, or 0
@@ -233,7 +229,6 @@ tls_store()
 		--listen-peer-urls "http://10.99.0.1:$(($1 + 1))" --initial-advertise-peer-urls "http://10.99.0.1:$(($1 + 1))" \
 		--initial-cluster "t=http://10.99.0.1:$(($1 + 1))" --cert-file "$work/$2.crt" --key-file "$work/$2.key" \
 		--trusted-ca-file "$work/ca.crt" --client-cert-auth >>"$work/etcd.log" 2>&1 &
-	pids+=("$!")
 }
 
 # cut HOST, mend HOST: what it sends to the store is dropped, and is not any more.

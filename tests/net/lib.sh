@@ -41,15 +41,13 @@ for needed in xdp-pacer pacer.bpf.o traffic; do
 	[ -e "$BUILD/$needed" ] || die "$BUILD/$needed is missing: make all build/traffic"
 done
 
+. "$here/../processes.sh"
+
 clean()
 {
-	local pid
-
 	trap '' INT TERM HUP
 	trap - EXIT
-	while read -r pid; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done <"$work/pids"
+	end_remembered KILL "$work/pids"
 	wait 2>/dev/null || true
 	ip netns del "$CLIENT" 2>/dev/null || true
 	ip netns del "$SERVER" 2>/dev/null || true
@@ -133,7 +131,7 @@ background()
 {
 	nsenter --net="/run/netns/$1" "${@:2}" &
 	pid=$!
-	echo "$pid" >>"$work/pids"
+	remember "$pid" "$work/pids"
 }
 
 # traffic_on PORT MS SOURCE=PPS...: until traffic_off, and for five minutes at most. Those received are

@@ -633,12 +633,8 @@ wrong_settings()
 # try FUNCTION: what it leaves when it fails is not there for the next.
 try()
 {
-	local pid
-
 	check "$1" "$1"
-	while read -r pid; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done <"$work/pids"
+	end_remembered KILL "$work/pids"
 	: >"$work/pids"
 	rm -rf "$work/lapi"
 }

@@ -35,7 +35,8 @@ attacked()
 # nobody_follows: nor one that a test left behind as it failed.
 nobody_follows()
 {
-	[ ! -e "$work/follower" ] || kill "$(cat "$work/follower")" 2>/dev/null || true
+	[ ! -e "$work/follower" ] || end_remembered TERM "$work/follower"
+	rm -f "$work/follower"
 	rm -f "$work/events"
 }
 
@@ -45,7 +46,7 @@ follow()
 	nobody_follows
 	background "$SERVER" "$BUILD/xdp-pacer" events s0 --follow --json --quiet "${quiet:-1s}" "$@" >"$work/events" 2>"$work/said"
 	follower=$pid
-	echo "$pid" >"$work/follower"
+	remember "$pid" "$work/follower"
 	until_true 5 is_followed
 }
 
@@ -386,7 +387,7 @@ back_with_the_same_state()
 		# shellcheck disable=SC2086 # words
 		background "$SERVER" "$BUILD/xdp-pacer" events $who --follow --json >"$work/events" 2>"$work/said"
 		follower=$pid
-		echo "$pid" >"$work/follower"
+		remember "$pid" "$work/follower"
 		until_true 5 follows pacer-ev2
 		shoot n=12
 		soon 'any(.[]; .key == "10.77.0.11" and .interface == "pacer-ev2")'
@@ -419,7 +420,7 @@ of_all()
 	nobody_follows
 	background "$SERVER" "$BUILD/xdp-pacer" events all --follow --json >"$work/events" 2>"$work/said"
 	follower=$pid
-	echo "$pid" >"$work/follower"
+	remember "$pid" "$work/follower"
 	until_true 5 is_followed
 	pacer load pacer-ev0 -c "$work/one.yaml" >/dev/null
 	until_true 5 follows pacer-ev0
@@ -561,7 +562,7 @@ to_a_journal()
 	background "$SERVER" unshare -m bash -c "mount -t tmpfs none /run && exec python3 $work/journald.py $work/journal \
 		$BUILD/xdp-pacer events s0 --follow --journal --quiet 1s" >"$work/events" 2>&1
 	until_true 10 grep -q "from now on" "$work/events" || fail "$(cat "$work/events")"
-	pgrep -P "$pid" >>"$work/pids"
+	remember "$(pgrep -P "$pid")" "$work/pids"
 	shoot n=300
 	until_true 15 grep -q '^XDP_PACER_EVENT=end$' "$work/journal" || fail "$(cat "$work/journal")"
 	for field in PRIORITY=4 SYSLOG_IDENTIFIER=xdp-pacer XDP_PACER_EVENT=start XDP_PACER_INTERFACE=s0 XDP_PACER_RULE=udp \

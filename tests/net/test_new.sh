@@ -35,7 +35,7 @@ while True:
     if data == b"end": break
     got[of[1]] = got.get(of[1], 0) + 1
 print(*(got.get(int(p), 0) for p in sys.argv[1:]))' "${@:3}" >"$work/got" &
-	echo $! >>"$work/pids"
+	remember $! "$work/pids"
 	local server=$!
 	until_true 5 grep -q ready "$work/got"
 	in_client python3 -c '

@@ -116,7 +116,7 @@ ends_by()
 	nsenter --net="/run/netns/$SERVER" "$BUILD/xdp-pacer" serve s0 "${@:2}" --state "$work/s0.state" \
 		<"$work/held" 2>"$work/err" & # not by background: that has no stdin
 	pid=$!
-	echo "$pid" >>"$work/pids"
+	remember "$pid" "$work/pids"
 	until_true 20 waits "$pid" || fail "it does not wait: $(cat "$work/err")" || return
 	kill "-$1" "$pid"
 	until_true 20 is_gone "$pid" || { kill -KILL "$pid"; fail "$1 does not end it: ${*:2}"; } || return
@@ -138,7 +138,7 @@ not_begun()
 {
 	mkfifo "$work/pipe" "$work/held"
 	sleep 300 <>"$work/held" &
-	echo $! >>"$work/pids"
+	remember $! "$work/pids"
 	ends_by TERM -c "$work/pipe" && ends_by TERM -c - &&
 		equal "$(what_is_on s0)" "{}" "what is on s0"
 }
