@@ -3,17 +3,20 @@
  * The coarse clock as packets read it, on every CPU: never ahead of the exact one, not behind the
  * kernel's coarse one, which tells when the tick began, one time for all of a tick, and not
  * backwards. The kernel counts the tick just before it sets its coarse clock: hence half a tick.
+ * And a packet is sampled by the clock of the policy in force.
  */
 #include <sched.h>
 
 #include "prog.h"
 
+#include "built.h"
 #include "pacer.skel.h"
 
 #define TICKS 12 /* that each CPU is looked at for */
 #define LINES 1024u
 
 static struct prog prog;
+static struct pacer_sampler *samplers; /* of each CPU */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -53,16 +56,22 @@ static int admitted(uint32_t source)
 	return prog_run(&prog, f.b, f.n) == XDP_PASS;
 }
 
-static void look_at(int cpu)
+static void on_cpu(int cpu)
 {
-	uint64_t first = clock_ns(CLOCK_MONOTONIC_COARSE), before, after = first, at, last = 0,
-		 times = 0;
-	uint32_t source = 1;
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static void look_at(int cpu)
+{
+	uint64_t first = clock_ns(CLOCK_MONOTONIC_COARSE), before, after = first, at, last = 0,
+		 times = 0;
+	uint32_t source = 1;
+
+	on_cpu(cpu);
 	prog_policy(&prog, "rules: [{name: a, limits: [{key: src, gap: 1s}]}]");
 	assert_false(prog.copy[0].policy.flags & PACER_CLOCK_EXACT);
 	do {
@@ -90,15 +99,58 @@ static void of_every_cpu(void **unused)
 			look_at(cpu);
 }
 
+#define PAIRS 100
+
+/* Is a packet taken that comes a sampler's tick after the last one, or later? By an exact clock. */
+static bool is_taken_later(uint64_t tick_ns)
+{
+	const struct pacer_sampler *s = &samplers[sched_getcpu()];
+	uint64_t from_ns = clock_ns(CLOCK_MONOTONIC);
+	uint32_t seq = s->seq;
+
+	while (clock_ns(CLOCK_MONOTONIC) < from_ns + tick_ns)
+		;
+	(void)admitted(1);
+	return s->seq != seq;
+}
+
+/* The other copy of the policy asks the coarse clock, by which many packets are of one time. */
+static void sampled_by_the_clock_in_force(void **unused)
+{
+#define SAMPLED                                                                                 \
+	"sample: {of: all, k: 1, window: 1ms}\nrules: [{name: a, limits: [{key: src, packets: " \
+	"1, window: 1h}]}]\n"
+	struct pacer_policy *second = &prog.copy[1].policy;
+
+	(void)unused;
+	on_cpu(sched_getcpu());
+	prog_policy(&prog, "clock: coarse\n" SAMPLED);
+	assert_false(prog.copy[0].policy.flags & PACER_CLOCK_EXACT);
+	prog_compile(&prog, "clock: exact\n" SAMPLED, second);
+	second->sampling.id = 7;
+	pacer_short_arm(second, prog.control, 1);
+	prog.control->in_force = 1;
+	(void)admitted(1);
+	for (int i = 0; i < PAIRS; i++)
+		assert_true(is_taken_later(1ull << second->sampling.tick_shift));
+	prog.control->in_force = 0;
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_cpu)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(of_every_cpu),
+	    cmocka_unit_test(sampled_by_the_clock_in_force),
+	};
+	struct pacer_heads *heads;
 	struct pacer_bpf *skel;
 	int failed;
 
 	libbpf_set_print(prog_print);
 	skel = pacer_bpf__open();
 	assert_non_null(skel);
+	assert_int_equal(built_samples(skel->obj, libbpf_num_possible_cpus(), &samplers, &heads),
+			 0);
 	prog_load(&prog, skel->obj, LINES);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	pacer_bpf__destroy(skel);
