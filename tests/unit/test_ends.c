@@ -249,7 +249,9 @@ static void fill(struct stalled s, bool unprivileged, int ready)
 	BE(errno == EINTR && ends_came());
 	BE(!(fcntl(s.writer, F_GETFL) & O_NONBLOCK)); /* others have it, too */
 	clearerr(stream);
-	BE(fputs(LINE, stream) >= 0 && fflush(stream) && errno == EINTR);
+	while (fputs(LINE, stream) >= 0 && !fflush(stream))
+		; /* of a terminal, the kernel may take some as late as now */
+	BE(errno == EINTR);
 }
 
 static void ends_while_nobody_reads(struct stalled s, bool unprivileged)
