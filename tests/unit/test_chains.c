@@ -126,23 +126,25 @@ static void any_pools(struct variant *v)
 /* One that says something else of one thing than the last one did. */
 static void vary(struct variant *v)
 {
-	struct limit with = any_limit(family->of);
+	struct limit with = any_limit(family->of), *of = &v->limit[draw() % (v->n ? v->n : 1)];
 
 	if (draw() % 4 == 0) {
 		v->coarse = !v->coarse;
 	} else if (v->n > 1 && draw() % 2) {
-		v->limit[0] = v->limit[--v->n];
+		*of = v->limit[--v->n];
 	} else if (family->of == OF_TARGETS) {
 		if (v->n_pools && draw() % 2)
 			v->pool[draw() % v->n_pools].cooldown_ms = with.window_ms;
 		else
 			any_pools(v);
+	} else if (of->kind != with.kind) { /* a gap beside a window */
+		of->value = any_limit(OF_GAP).value;
 	} else if (draw() % 2) {
-		v->limit[0].value = with.value;
-		v->limit[0].threshold = with.threshold;
+		of->value = with.value;
+		of->threshold = with.threshold;
 	} else {
-		v->limit[0].speed = with.speed;
-		v->limit[0].window_ms = with.window_ms;
+		of->speed = with.speed;
+		of->window_ms = with.window_ms;
 	}
 }
 
@@ -247,6 +249,26 @@ static uint64_t any_while(void)
 	default:
 		return between(3 * SECOND, 7 * SECOND);
 	}
+}
+
+/*
+ * Until a little before, or after, one of the limits in force begins or is over, which is when
+ * changes have most to know; or any while.
+ */
+static uint64_t while_to_an_end(void)
+{
+	const struct pacer_rule *rule = &copies[copies_in_force(&pacer)].policy.rule[0];
+	uint64_t at_ns = 0, most_ns = kernel_now_ns + 30 * SECOND;
+
+	for (size_t k = 0, turn = draw(); k < rule->n_limiters && !at_ns; k++) {
+		const struct pacer_limiter *t = &rule->limiter[(turn + k) % rule->n_limiters];
+		bool rate = pacer_limiter_kind_of(t) == PACER_LIMITER_RATE;
+
+		at_ns = rate && draw() % 2 ? t->rate.begin_ns : t->until_ns;
+		if (at_ns <= kernel_now_ns + 100 * MS || at_ns > most_ns)
+			at_ns = 0;
+	}
+	return at_ns ? at_ns - kernel_now_ns + between(0, 300 * MS) - 50 * MS : any_while();
 }
 
 /* --- changes ------------------------------------------------------------------------------------
@@ -371,7 +393,7 @@ static bool chain(const struct family *of, uint64_t seed, uint32_t kill, bool to
 	draw_few();
 	load_first(any_variant());
 	for (uint64_t i = 0; i < changes && !work.broken && !work.lost; i++) {
-		traffic(any_while());
+		traffic(draw() % 2 ? any_while() : while_to_an_end());
 		if (draw() % 8 == 0)
 			kernel_now_ns += any_while();
 		kill_at = i == doomed ? kill : 0;
