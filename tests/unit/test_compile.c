@@ -1257,6 +1257,42 @@ static void test_a_burst_that_was_lowered_adds_up(void **unused)
 }
 
 /*
+ * One that came later and still builds would have its burst at once while it waits for another that
+ * is taken out: it begins anew. Not where it has not begun, or has built its burst.
+ */
+static void test_a_burst_that_builds_waits(void **unused)
+{
+#define OLDEST "{key: src, rate: 63/m, burst: 1000}"
+#define LATER  "{key: src, rate: 66/m, burst: 10}"
+	static const struct {
+		int64_t begun_ns;
+		const char *limiters;
+	} cases[] = {{-(int64_t)SECOND, "G= G- G-"},
+		     {0, "G+ G- G-"},
+		     {9 * (int64_t)SECOND, "G+ G- G-"},
+		     {10 * (int64_t)SECOND, "G= G-"}};
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		uint64_t begin_ns;
+
+		assert_int_equal(
+		    load(rule_of("clock: exact", OLDEST ", {key: src, rate: 60/m, burst: 10}")), 0);
+		assert_int_equal(apply(rule_of("clock: exact", OLDEST ", " LATER)), 0);
+		assert_string_equal(limiters_text(0), "G= G+ G-");
+		time_draining();
+		begin_ns = t[1].rate.begin_ns;
+		host.now_ns = begin_ns + (uint64_t)cases[i].begun_ns;
+		assert_int_equal(apply(rule_of("clock: exact", LATER)), 0);
+		assert_string_equal(limiters_text(0), cases[i].limiters);
+		assert_true(t[0].rate.begin_ns == COMPILE_UNTIL_SET);
+		if (t[1].rate.unit_ns == t[0].rate.unit_ns)
+			assert_true(t[1].rate.begin_ns == begin_ns);
+	}
+}
+
+/*
  * Of a burst that still builds, more would be there at once: it begins anew. So does one that is
  * all there, but would not be if it had been as large: what was taken meanwhile would not count.
  */
@@ -3413,6 +3449,7 @@ int main(void)
 	    TEST(test_a_burst_grows_beside_another_rate),
 	    TEST(test_a_burst_grows_beside_one_that_is_lowered),
 	    TEST(test_a_burst_that_was_lowered_adds_up),
+	    TEST(test_a_burst_that_builds_waits),
 	    TEST(test_a_burst_that_builds_grows),
 	    TEST(test_a_burst_that_builds_is_lowered),
 	    TEST(test_a_burst_grows_that_was_larger),

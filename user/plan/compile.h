@@ -106,6 +106,8 @@ void compile_say_since(struct pacer_limiter *t, uint64_t now_ns);
 bool compile_rate_waits(const struct pacer_limiter *t);
 void compile_begin_by(struct pacer_limiter *t, uint64_t until_ns);
 void compile_begin_as(struct pacer_limiter *t, const struct pacer_limiter *from, uint64_t until_ns);
+/* Has it begun, with bursts that are not all there yet? */
+bool compile_rate_builds(const struct pacer_limiter *t, uint64_t now_ns);
 /* When a rate begins and since when it counts, on a clock that is by_ns ahead and says now_ns. */
 void compile_carry_rate(struct pacer_limiter *t, int64_t by_ns, uint64_t now_ns);
 

@@ -324,6 +324,12 @@ bool compile_rate_waits(const struct pacer_limiter *t)
 	return is_waiting(t);
 }
 
+bool compile_rate_builds(const struct pacer_limiter *t, uint64_t now_ns)
+{
+	return pacer_limiter_kind_of(t) == PACER_LIMITER_RATE && !t->until_ns &&
+	       t->rate.begin_ns <= now_ns && !has_waited(t, now_ns);
+}
+
 /* Nobody knows yet when it begins: it is in time if its burst is spent when the trial ends. */
 void compile_begin_by(struct pacer_limiter *t, uint64_t until_ns)
 {

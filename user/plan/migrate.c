@@ -18,6 +18,7 @@
  * Nor does a rate, or a limit of a longer time, that follows one of those: in a time that is longer
  * than the window, or the cooldown, the old limit may come on top.
  */
+#include "plan/compile.h"
 #include "plan/draft.h"
 #include "plan/keymask.h"
 #include "plan/resting.h"
@@ -277,6 +278,34 @@ static bool waits(const struct change *change, const struct draft *d, const stru
 		kind->is_younger(&d->limiter, &draining->limiter, change->now_ns));
 }
 
+/*
+ * A rate that goes on, and builds its bursts, would have them at once while it waits once more. So
+ * it begins anew, and what it was lasts with the others. NULL: there is none.
+ */
+static struct draft *builds_and_waits(const struct change *change, struct draft_rule *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		for (size_t k = 0; d->at[i].state == PLAN_KEPT && k < d->n; k++)
+			if (compile_rate_builds(&d->at[i].limiter, change->now_ns) &&
+			    waits(change, &d->at[i], &d->at[k]))
+				return &d->at[i];
+	return NULL;
+}
+
+static int begin_once_more(const struct change *change, struct draft_rule *d,
+			   const struct policy_rule *rule, struct plan *plan,
+			   struct policy_error *error)
+{
+	struct draft *at;
+
+	while ((at = builds_and_waits(change, d))) {
+		if (retire(d, &at->limiter, rule, false, plan, error))
+			return -1;
+		at->state = PLAN_NEW;
+	}
+	return 0;
+}
+
 /* Limits in the same lines agree on when a record is idle. */
 static void agree(struct draft_rule *d)
 {
@@ -341,7 +370,8 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 		if (retires[i] && retire(d, &was, rule, false, plan, error))
 			return -1;
 	}
-	if (change->rotate && rotate(change, d, rule, plan, error))
+	if (begin_once_more(change, d, rule, plan, error) ||
+	    (change->rotate && rotate(change, d, rule, plan, error)))
 		return -1;
 	for (size_t k = 0; change->previous && k < d->n; k++)
 		if ((d->at[k].state == PLAN_NEW || d->at[k].state == PLAN_MOVED) &&
