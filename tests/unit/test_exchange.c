@@ -75,6 +75,7 @@ static void other_says(uint64_t left_ns, uint64_t lease)
 static size_t page_size;
 static unsigned int pages;
 static bool compacted;	  /* and that is forgotten */
+static uint64_t wrong_by; /* how much too high the revision of a list is */
 static uint64_t still_ns; /* this host stands still while the store answers */
 static struct {
 	char *value;
@@ -159,13 +160,14 @@ static enum store_result list_page(struct store *s, const struct store_list *lis
 	pages++;
 	assert_string_equal(list->under, EXCHANGE_ITEMS);
 	assert_int_equal(list->at != 0, list->behind != NULL);
-	if (lists != STORE_DONE || (compacted && list->at))
+	if (lists != STORE_DONE || (compacted && list->at) || (list->at && list->at > revision))
 		return STORE_UNKNOWN;
 	memory.on = false;
 	if (!list->at)
 		keep();
 	assert_true(!list->at || list->at == then.revision);
 	answer(list, to);
+	to->revision += wrong_by;
 	now += still_ns;
 	memory.on = was_on;
 	return STORE_DONE;
@@ -243,6 +245,7 @@ static int begin(void **unused)
 	now = 1000 * S;
 	age_s = asked = crowd = beyond = call_ns = page_size = pages = 0;
 	compacted = false;
+	wrong_by = 0;
 	lists = puts_result = ages = STORE_DONE;
 	odd_one = stay = false;
 	x = (struct exchange){
@@ -692,6 +695,70 @@ static void test_no_memory(void **unused)
 	assert_int_equal(there_s(), 100);
 }
 
+/* The store has gone back, and nothing is heard of it until the caller begins anew. */
+static void goes_back(size_t n)
+{
+	assert_true(step());
+	assert_true(x.back && x.stale);
+	assert_false(x.at || x.behind || x.page.revision);
+	assert_int_equal(x.items.n, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(x.items.at[i].todo, SHARED_NOTHING);
+	exchange_free(&x);
+	assert_false(x.back);
+	exchange_begin(&x);
+	(void)read_all();
+	assert_false(x.back);
+	assert_int_equal(x.revision, revision);
+}
+
+/*
+ * A revision that came too high once hides nothing that is written next: neither of a page alone,
+ * nor of the first of several, nor where a policy comes before the next.
+ */
+static void test_a_revision_that_came_too_high(void **unused)
+{
+	for (int i = 0; i < 3; i++) {
+		(void)end(unused);
+		(void)begin(unused);
+		wrong_by = 50;
+		crowd = i == 1 ? 3 : 0;
+		page_size = i == 1 ? 2 : 0;
+		other_says(100 * S, 0);
+		exchange_missed(&x);
+		assert_true(step());
+		if (i == 1)
+			assert_false(step()); /* the next one would be of a moment to come */
+		assert_int_equal(x.revision, i == 1 ? 100 : revision + wrong_by);
+		wrong_by = crowd = page_size = 0;
+		other_says(500 * S, 0);
+		for (size_t k = 0; k < x.items.n; k++)
+			shared_taken(&x.items, &x.items.at[k], true);
+		if (i == 2)
+			exchange_begin(&x);
+		exchange_missed(&x);
+		goes_back(x.items.n);
+		assert_int_equal(only()->there_ns, now + 500 * S);
+	}
+}
+
+/* What a store from an older copy has not is not lifted, but told again. */
+static void test_a_store_from_an_older_copy(void **unused)
+{
+	(void)unused;
+	here(now + 100 * S);
+	assert_true(step());
+	exchange_missed(&x);
+	(void)read_all();
+	put(NULL, 0);
+	revision = 90;
+	exchange_missed(&x);
+	goes_back(1);
+	here(now + 100 * S);
+	assert_true(step());
+	assert_int_equal(there_s(), 100);
+}
+
 /* Each lease is asked once, however many there are: none counts as fresh. */
 static void test_each_lease_is_asked(void **unused)
 {
@@ -1094,6 +1161,8 @@ int main(void)
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
 	    CASE(test_no_memory_between_pages),
+	    CASE(test_a_revision_that_came_too_high),
+	    CASE(test_a_store_from_an_older_copy),
 	    CASE(test_each_lease_is_asked),
 	    CASE(test_each_lease_is_asked_by_pages),
 	    CASE(test_pages),

@@ -529,6 +529,8 @@ static bool share_items(struct agent *g)
 	g->items.answered_ns = g->talk.answered_ns;
 	talk_guard(&g->talk, guard);
 	well = fleet_items_step(&g->items, &g->a, guard, live ? g->member.session : 0, &error);
+	if (g->items.exchange.back)
+		went_back(g);
 	if (g->items.exchange.odd[0])
 		say(g, "%s", g->items.exchange.odd);
 	g->items.exchange.odd[0] = 0;

@@ -69,6 +69,7 @@ void exchange_free(struct exchange *x)
 {
 	forget_reading(x);
 	shared_free(&x->items);
+	x->back = false;
 }
 
 void exchange_look(struct exchange *x)
@@ -253,7 +254,10 @@ static bool say(struct exchange *x, const struct store_entry *entry, size_t skip
 	return !x->starved;
 }
 
-/* The next page of what is new; of the first, all that follow are of its moment. */
+/*
+ * The next page of what is new; of the first, all that follow are of its moment. False: there is
+ * none, or it is older than what was read: what was written between would never be read.
+ */
 static bool read_page(struct exchange *x)
 {
 	const struct store_list list = {EXCHANGE_ITEMS, x->revision, x->behind, x->behind_len,
@@ -262,6 +266,11 @@ static bool read_page(struct exchange *x)
 	x->calls++;
 	if (x->kind->list(x->store, &list, &x->page) != STORE_DONE) {
 		forget_reading(x); /* that moment may be forgotten there */
+		return false;
+	}
+	x->back = x->page.revision < x->items.known;
+	if (x->back) {
+		forget_reading(x);
 		return false;
 	}
 	if (!x->at && !x->revision)
@@ -336,7 +345,7 @@ static bool read_new(struct exchange *x)
 	else
 		begin_reading(x);
 	if (!x->page.revision && !read_page(x))
-		return false;
+		return x->back;
 	asked = say_page(x);
 	if (asked != ASKED_ALL)
 		return asked == ASKED_SOME;

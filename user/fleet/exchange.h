@@ -5,7 +5,8 @@
  * Error: what failed last is store->why, unless memory did (starved). What lies under our prefix
  * and is no item, or not one as this host has them, is passed over and counted (strange); the last
  * one is in `odd`, in one line. Where this host has something to tell of it, that is left out
- * (shared_barred).
+ * (shared_barred). A store whose revision is before what was read has forgotten that, or said a
+ * wrong one (back). Nothing is heard of it then: what is not there is not lifted by that.
  *
  * Concurrency: one caller at a time. A call takes two of the store. What is much is read by pages,
  * one a call, that are all of one moment, and then what has changed since. The first time, and
@@ -50,6 +51,7 @@ struct exchange {
 	bool stale;		    /* something has changed since */
 	bool away;		    /* that may be long ago: changes were not watched meanwhile */
 	bool starved;		    /* the last call had no memory: the store is not to blame */
+	bool back;		    /* the store has gone back: the caller frees this, and begins */
 	struct store_snapshot page; /* of what is being read; revision 0: there is none */
 	uint64_t at;		    /* of which revision all of that is; 0: nothing is being read */
 	uint64_t at_ns;		    /* when that was so, or before */
