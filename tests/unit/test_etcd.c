@@ -476,6 +476,7 @@ static void test_no_memory_to_begin(void **unused)
 
 #define ODD(key, rest) HEADER ",\"kvs\":[{\"key\":" key ",\"value\":\"dg==\"" rest "}]}"
 #define MADE	       ",\"create_revision\":\"3\",\"mod_revision\":\"4\""
+#define TTL(left, of)  HEADER ",\"TTL\":\"" left "\",\"grantedTTL\":\"" of "\"}"
 #define NOT_ASKED      "keys that were not asked for"
 #define NOT_SO	       "revisions or a term that cannot be: is it etcd?"
 #define AS_OF(more)    "{\"header\":{" more "},\"succeeded\":true,\"responses\":["
@@ -589,6 +590,8 @@ static void test_strange_answers(void **unused)
 	    {AGE, {{.text = HEADER ",\"TTL\":\"-1\"}"}}, NULL},
 	    {AGE, {{.text = HEADER "}"}}, NULL},
 	    {AGE, {{.text = HEADER ",\"TTL\":\"11\",\"grantedTTL\":\"10\"}"}}, NULL},
+	    {AGE, {{.text = TTL("0", "9000000001")}}, "a lease's time that cannot be"},
+	    {AGE, {{.text = TTL("1", "18446744073709551615")}}, "a lease's time that cannot be"},
 	};
 	struct store *s = open_with(0);
 
@@ -607,10 +610,24 @@ static void test_strange_answers(void **unused)
 				fail_msg("%zu: %s", i, store_etcd.why(s));
 			assert_int_equal(got.now.n, 0);
 		}
-		if (rows[i].op == AGE) /* it has gone */
+		if (rows[i].op == AGE && !rows[i].why) /* it has gone */
 			assert_true(got.age_ns == UINT64_MAX && got.left_ns == 0);
 		store_snapshot_free(&got.now);
 	}
+	store_etcd.close(s);
+}
+
+/* For as long as etcd grants a lease. */
+static void test_the_age_of_a_lease(void **unused)
+{
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	as_if((struct answer[3]){{.text = TTL("1", "9000000000")}});
+	assert_int_equal(ask(s, AGE), STORE_DONE);
+	assert_int_equal(got.age_ns, 8999999999000000000);
+	assert_int_equal(got.left_ns, 1000000000);
 	store_etcd.close(s);
 }
 
@@ -1007,6 +1024,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_to_ask),
 	    cmocka_unit_test(test_strange_answers),
+	    cmocka_unit_test(test_the_age_of_a_lease),
 	    cmocka_unit_test(test_a_term_that_cannot_be),
 	    cmocka_unit_test(test_the_term),
 	    cmocka_unit_test(test_what_changed),

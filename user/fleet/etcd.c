@@ -24,6 +24,7 @@
 
 /* Above it is no revision or term of etcd's: it counts them from 1 on, in 63 bits. */
 #define NUMBER_MAX (INT64_MAX - 1)
+#define TTL_MAX_S  9000000000ull /* etcd grants no lease for longer; in ns that has room */
 
 struct body {
 	char *text;
@@ -640,6 +641,9 @@ static enum store_result age_of(struct store *s, uint64_t lease, uint64_t *age_n
 	*age_ns = gone ? UINT64_MAX : (granted - ttl) * 1000000000ull;
 	*left_ns = gone ? 0 : ttl * 1000000000ull;
 	json_decref(answer);
+	if (done && granted > TTL_MAX_S)
+		return fail(s, "%s: it answers with a lease's time that cannot be: is it etcd?",
+			    s->endpoint[s->at]);
 	return done ? STORE_DONE : STORE_UNKNOWN;
 }
 
