@@ -630,14 +630,19 @@ static enum store_result list_under(struct store *s, const struct store_list *li
 	return not_asked(s); /* it would be asked for the same for ever */
 }
 
+/*
+ * A new leader adds its election's time to each lease, and lets none end before it has begun: what
+ * has more left than was granted is as new.
+ */
 static enum store_result age_of(struct store *s, uint64_t lease, uint64_t *age_ns,
 				uint64_t *left_ns)
 {
 	json_t *answer = call(s, "lease/timetolive", json_pack("{s:o}", "ID", number(lease)));
 	const char *left = json_string_value(json_object_get(answer, "TTL"));
 	uint64_t granted = number_of(answer, "grantedTTL"), ttl = number_of(answer, "TTL");
-	bool done = answer, gone = !left || *left == '-' || ttl > granted;
+	bool done = answer, gone = !left || *left == '-';
 
+	ttl = ttl < granted ? ttl : granted;
 	*age_ns = gone ? UINT64_MAX : (granted - ttl) * 1000000000ull;
 	*left_ns = gone ? 0 : ttl * 1000000000ull;
 	json_decref(answer);
