@@ -543,6 +543,8 @@ left_behind()
 	pacer load "$dev" -c "$work/all.yaml" --pin >/dev/null
 	leads_to_it "after a load"
 	in_server ip link set dev "$dev" xdp off
+	refused 1 "$work/none: there is no such folder" pacer clean --state "$work/none" || return
+	[ -e "$at" ] || fail "a clean that is refused took them" || return
 	pacer clean >/dev/null
 	[ ! -e "$at" ] || fail "clean left them" || return
 	on all --pin

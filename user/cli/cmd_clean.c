@@ -64,7 +64,6 @@ static int run_clean(struct options *o)
 	struct found pinned = {"pins for other tools that no interface needs", ours, o, &error, 0};
 	struct found saves = {"a save that was cut off", "", o, &error, 0};
 	size_t found;
-	int failed;
 
 	if (o->n_args)
 		return misused("clean", "it wants no interface");
@@ -77,15 +76,18 @@ static int run_clean(struct options *o)
 	emit_begin(o->json);
 	emit_object("");
 	emit_array("found");
+	if (clean_saves(o, &saves)) { /* at first: nothing has been removed by then */
+		emit_drop();
+		return complain(NULL, &error);
+	}
 	pins_clean(PINS_DISPATCHERS, o->dry_run, show, &pins);
 	pins_clean(PINS_SHADOWS, o->dry_run, show, &shadows);
 	pinned_clean(o->dry_run, show, &pinned);
-	failed = clean_saves(o, &saves);
 	emit_close();
 	found = pins.n + shadows.n + pinned.n + saves.n;
 	if (found && !o->dry_run)
 		change_made();
-	if (failed || *error.text) {
+	if (*error.text) {
 		emit_drop();
 		return complain(NULL, &error);
 	}
