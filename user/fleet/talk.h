@@ -3,7 +3,7 @@
  * Purpose: carries a member's requests to the store, and the answers back (member.h, store.h).
  *
  * Error: a call whose answer is not known is told to the member as lost; talk_why says what failed
- * last. What lies under our prefix and cannot be read is said once a record (talk_trouble).
+ * last. Of the records of this host that cannot be read, the last one is in `why`, in one line.
  *
  * Only what is new is read. A member that has gone leaves no news, but members are counted: they
  * are all read anew then, in a large fleet by one host after the other, since it does not matter
