@@ -564,6 +564,8 @@ static void test_strange_answers(void **unused)
 	    {READ, {{.text = AS_OF("\"revision\":\"9223372036854775807\"") THREE}}, NOT_SO},
 	    {READ, {{.text = AS_OF("\"revision\":\"9\"") THREE}}, NULL},
 	    {WRITE, {{.text = AS_OF("\"revision\":\"9223372036854775807\"") "]}"}}, NOT_SO},
+	    {WRITE, {{.text = AS_OF("") "]}"}}, NOT_SO},
+	    {PUT_STAYS, {{.text = AS_OF("") "]}"}}, NOT_SO},
 	    {PUT_STAYS,
 	     {{.text = "{\"header\":{},\"responses\":[" RANGE("") "," RANGE("") "]}"}},
 	     NOT_SO},

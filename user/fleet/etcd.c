@@ -693,16 +693,22 @@ static enum store_result hold(struct store *s, const char *key, const char *valu
 	return result;
 }
 
+/* Without one, what was written would look as if it had not been there. */
+static enum store_result take_written(struct store *s, const json_t *answer, uint64_t *revision)
+{
+	*revision = number_of(json_object_get(answer, "header"), "revision");
+	return *revision ? STORE_DONE : no_numbers(s);
+}
+
 static enum store_result changed(struct store *s, json_t *request, uint64_t *revision)
 {
 	enum store_result result = STORE_UNKNOWN;
 	json_t *answer = call(s, "kv/txn", request);
 
-	if (answer) {
-		result =
-		    json_is_true(json_object_get(answer, "succeeded")) ? STORE_DONE : STORE_REFUSED;
-		*revision = number_of(json_object_get(answer, "header"), "revision");
-	}
+	if (answer)
+		result = take_written(s, answer, revision);
+	if (result == STORE_DONE && !json_is_true(json_object_get(answer, "succeeded")))
+		result = STORE_REFUSED;
 	json_decref(answer);
 	return result;
 }
@@ -792,12 +798,10 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	if (ttl_s && !lease)
 		return STORE_UNKNOWN;
 	answer = call(s, "kv/txn", put_request(s, puts, n, lease, guard, created));
-	if (answer && json_is_true(json_object_get(answer, "succeeded"))) {
-		*revision = number_of(json_object_get(answer, "header"), "revision");
-		result = STORE_DONE;
-	} else if (answer) {
+	if (answer && json_is_true(json_object_get(answer, "succeeded")))
+		result = take_written(s, answer, revision);
+	else if (answer)
 		result = take_ranges(s, answer, n, now);
-	}
 	json_decref(answer);
 	return result;
 }
