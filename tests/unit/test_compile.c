@@ -1292,6 +1292,29 @@ static void test_a_burst_that_builds_waits(void **unused)
 	}
 }
 
+/* One that came as another came back, which had counted before, has not counted all of that. */
+static void test_a_rate_beside_one_that_came_back(void **unused)
+{
+#define CAME_BACK "{key: src, rate: 5/s, burst: 3}"
+	const struct pacer_rule *rule = &now.bin.rule[0];
+
+	(void)unused;
+	for (int back = 0; back < 2; back++) {
+		host.now_ns = 100 * SECOND;
+		assert_int_equal(load(rule_of("clock: coarse", back ? CAME_BACK : WIN)), 0);
+		host.now_ns += 5 * SECOND;
+		assert_int_equal(apply(rule_of("clock: coarse", WIN)), 0);
+		time_draining();
+		assert_int_equal(
+		    apply(rule_of("clock: coarse", "{key: src, rate: 5/s, burst: 20}, " CAME_BACK)),
+		    0);
+		time_draining();
+		host.now_ns += 2 * SECOND;
+		assert_int_equal(apply(rule_of("clock: coarse", CAME_BACK)), 0);
+		assert_true((rule->limiter[0].rate.begin_ns == COMPILE_UNTIL_SET) == back);
+	}
+}
+
 /*
  * Of a burst that still builds, more would be there at once: it begins anew. So does one that is
  * all there, but would not be if it had been as large: what was taken meanwhile would not count.
@@ -3450,6 +3473,7 @@ int main(void)
 	    TEST(test_a_burst_grows_beside_one_that_is_lowered),
 	    TEST(test_a_burst_that_was_lowered_adds_up),
 	    TEST(test_a_burst_that_builds_waits),
+	    TEST(test_a_rate_beside_one_that_came_back),
 	    TEST(test_a_burst_that_builds_grows),
 	    TEST(test_a_burst_that_builds_is_lowered),
 	    TEST(test_a_burst_grows_that_was_larger),

@@ -391,12 +391,17 @@ static bool grows_too_early(const struct pacer_limiter *was, const struct pacer_
  * through. It begins when that is over, if it has done with what it waited for before; else -1.
  * That it has to have by now: packets are being judged by it until the trial is in force, or for
  * good where whoever begins it is killed, and would have their bursts once more.
+ *
+ * The trial ends by the exact clock, and rates begin by their policy's, which is behind it by
+ * lag_ns at most: one that is to begin as the trial ends has begun by then.
  * `try`: nothing is written.
  */
 static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, struct pacer_rule *from,
-			 const struct pacer_limiter *t, uint64_t until_ns, bool try)
+			 const struct pacer_limiter *t, uint64_t until_ns, uint64_t lag_ns,
+			 bool try)
 {
 	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns), now_ns = host_now_ns();
+	uint64_t begin_ns = end_ns == until_ns ? until_ns - lag_ns : end_ns;
 
 	if (try && end_ns == until_ns && grows_too_early(limiter_in(a, rule, t), t, until_ns))
 		return -1;
@@ -408,7 +413,7 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 		if (try && !kind_of_limiter(at)->has_waited(at, now_ns))
 			return -1;
 		if (!try)
-			wait_as(at, t, end_ns);
+			wait_as(at, t, begin_ns);
 	}
 	return 0;
 }
@@ -416,12 +421,14 @@ static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, stru
 static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 			struct pacer_policy *new, uint64_t until_ns, bool try)
 {
+	uint64_t lag_ns = old->flags & PACER_CLOCK_EXACT ? 0 : a->control->resolution_ns;
+
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
 		struct pacer_rule *rule = rule_of_counter(old, new->rule[r].counter);
 		struct pacer_rule *from = &new->rule[r];
 
 		for (size_t k = 0; rule && k < from->n_limiters; k++)
-			if (begin_in_rule(a, rule, from, &from->limiter[k], until_ns, try))
+			if (begin_in_rule(a, rule, from, &from->limiter[k], until_ns, lag_ns, try))
 				return -1;
 	}
 	return 0;

@@ -125,8 +125,9 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
  * from then on it has counted all that its rule let through. 0: from the load on.
  */
 #define SINCE_SHIFT    16
-#define SINCE_SET      ((1ull << 47) - 1) /* from a change on that is still to be in force */
-#define SINCE_OWES     (1ull << 47)	  /* beside that: see owe */
+#define SINCE_SET      ((1ull << 46) - 1) /* from a change on that is still to be in force */
+#define SINCE_BACK     (1ull << 46)	  /* beside that: it drained, and had counted before */
+#define SINCE_OWES     (1ull << 47)	  /* ... see owe */
 #define MARGIN	       0.99		  /* for the precision of a double */
 #define SINCE_FORMERLY 1ull		  /* before this clock began */
 #define PRECISION      1e-9		  /* of a burst at two speeds */
@@ -146,12 +147,12 @@ static void put_word(struct pacer_limiter *t, uint64_t word)
 
 static uint64_t since_of(const struct pacer_limiter *t)
 {
-	return word_of(t) & ~SINCE_OWES;
+	return word_of(t) & SINCE_SET;
 }
 
 static void put_since(struct pacer_limiter *t, uint64_t since)
 {
-	put_word(t, since | (word_of(t) & SINCE_OWES));
+	put_word(t, since | (word_of(t) & ~SINCE_SET));
 }
 
 static void begins(struct pacer_limiter *t)
@@ -211,7 +212,8 @@ static bool is_younger(const struct pacer_limiter *t, const struct pacer_limiter
 
 	if (since == SINCE_SET)
 		return true;
-	if (!since || (since != SINCE_FORMERLY && since <= since_of(old)))
+	if (!since ||
+	    (since != SINCE_FORMERLY && since <= since_of(old) && !(word_of(old) & SINCE_BACK)))
 		return false;
 	if (t->rate.cost != old->rate.cost || end_ns <= since_ns)
 		return true;
@@ -233,7 +235,7 @@ static bool same_shape(struct pacer_limiter *t, const struct pacer_limiter *old,
 	put_peak(t, peak_ns(old));
 	put_word(t, word_of(old));
 	if (old->until_ns) /* it may end before the change is in force, and has to count anew */
-		put_since(t, SINCE_SET);
+		put_word(t, word_of(t) | SINCE_SET | SINCE_BACK);
 	return same_time(t, old);
 }
 
