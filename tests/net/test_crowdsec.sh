@@ -234,6 +234,31 @@ api_that_fails()
 	all_down
 }
 
+# What it fails for is said as it is another, also that of before.
+api_that_fails_in_turn()
+{
+	local how
+
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000"
+	bouncer_up
+	until_banned 10.77.0.11
+	for how in 500 garbage 500 redirect; do
+		mode "$how"
+		asks_on "$how"
+	done
+	said 1 "it answers with HTTP status 302.*: what is banned lasts as long as was decided$"
+	said 2 "it answers with HTTP status 500.*: what is banned lasts as long as was decided$"
+	said 1 "its answer is no JSON.*: what is banned lasts as long as was decided$"
+	mode ok
+	decide "2 ban Ip 10.77.0.12 600000"
+	until_banned 10.77.0.12
+	said 1 "it answers again$"
+	all_down
+}
+
 # An answer that comes by and by has ten times the timeout. What is known holds meanwhile, also for
 # a pacer that is new.
 api_that_drips()
@@ -644,6 +669,7 @@ in_server ip link set lo up
 try follows
 try several_of_one
 try api_that_fails
+try api_that_fails_in_turn
 try api_that_drips
 try api_that_is_slow
 try ends_while_it_asks

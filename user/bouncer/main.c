@@ -52,10 +52,10 @@ struct bouncer {
 	struct watch watch;
 	struct place place[SETTINGS_INTERFACES];
 	struct decisions decisions;
-	bool left_out; /* some of the last answer */
-	bool asked;    /* there has been an answer */
-	bool partly;   /* the last was none: the next has to be whole */
-	bool down;     /* that was said */
+	bool left_out;		  /* some of the last answer */
+	bool asked;		  /* there has been an answer */
+	bool partly;		  /* the last was none: the next has to be whole */
+	struct policy_error down; /* why there is none, as it was said; "": there is */
 	uint64_t tended_ns;
 };
 
@@ -120,6 +120,37 @@ static int take_answer(struct bouncer *b, const struct lapi_answer *answer, bool
 	return 0;
 }
 
+/* But for numbers, such as how long it took. One of HTTP is a cause of its own. */
+static bool same_cause(const char *a, const char *b)
+{
+	const char *numbers = strstr(a, "HTTP status") ? "" : "0123456789";
+
+	for (;; a++, b++) {
+		a += strspn(a, numbers);
+		b += strspn(b, numbers);
+		if (*a != *b)
+			return false;
+		if (!*a)
+			return true;
+	}
+}
+
+/* Each cause once, until another follows. */
+static void say_down(struct bouncer *b, const struct policy_error *why)
+{
+	if (!same_cause(b->down.text, why->text))
+		bouncer_say("%s%s", why->text,
+			    b->asked ? ": what is banned lasts as long as was decided" : "");
+	b->down = *why;
+}
+
+static void say_up(struct bouncer *b)
+{
+	if (b->down.text[0])
+		bouncer_say("%s: it answers again", b->settings.url);
+	b->down.text[0] = 0;
+}
+
 /* 0, 1 where it is to stop, -1. */
 static int ask(struct bouncer *b)
 {
@@ -132,12 +163,11 @@ static int ask(struct bouncer *b)
 		result = take_answer(b, &answer, whole, &error);
 	if (result > 0)
 		return result;
-	if (result && !b->down)
-		bouncer_say("%s%s", error.text,
-			    b->asked ? ": what is banned lasts as long as was decided" : "");
-	if (!result && b->down)
-		bouncer_say("%s: it answers again", b->settings.url);
-	b->down = b->partly = result;
+	if (result)
+		say_down(b, &error);
+	else
+		say_up(b);
+	b->partly = result;
 	b->asked |= !result;
 	return result;
 }
