@@ -295,7 +295,8 @@ taken()
 	place=${place%/metrics}
 	refused 1 "$place: the port is taken" pacer export s0 --listen "$place"
 	refused 1 "192.0.2.77:80: nothing can listen there: Cannot assign" pacer export --listen 192.0.2.77:80
-	for bad in "" 80 127.0.0.1 127.0.0.1: :80 ::1:80 "[::1]" 127.0.0.1:65536 127.0.0.1:-1 nowhere:80 \
+	refused 2 "--listen wants a value: ADDR:PORT" pacer export --listen ""
+	for bad in 80 127.0.0.1 127.0.0.1: :80 ::1:80 "[::1]" 127.0.0.1:65536 127.0.0.1:-1 nowhere:80 \
 		127.0.0.1:80x "$(printf 'x%.0s' {1..300}):1"; do
 		refused 2 "is not ADDR:PORT" pacer export --listen "$bad"
 	done

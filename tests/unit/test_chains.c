@@ -450,8 +450,8 @@ static void test_kills(void **state)
 	assert_int_equal(broken, 0);
 	if (!KILLED_AT_STORES)
 		print_message("skipped: a change is killed at each store on x86-64 alone\n");
-	else if (kills < n / 20)
-		fail_msg("%" PRIu64 " kills", kills);
+	else if (!kills)
+		fail_msg("no change was killed");
 }
 
 /*
