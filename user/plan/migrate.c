@@ -45,8 +45,8 @@ bool migrate_still_counts(const struct change *change, const struct pacer_limite
 /*
  * The coarse clock's times lie up to its resolution before the truth. An exact policy goes on with
  * them only under a gap that is no smaller than the old one, which included that; and so does the
- * one after it: it has them still. A rate never does, and has another use for this byte, which the
- * packet path does not read.
+ * one after it: it has them still. That is marked in a byte which the packet path does not read; of
+ * rates, and of throttles, which have no gap, it has another use.
  */
 static bool has_coarse_times(const struct change *change, const struct pacer_limiter *old)
 {
