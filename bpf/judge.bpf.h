@@ -69,14 +69,17 @@ _Static_assert((int)PACER_DROP == (int)XDP_DROP && (int)PACER_PASS == (int)XDP_P
 		   (int)PACER_REDIRECT == (int)XDP_REDIRECT,
 	       "an action is the program's verdict");
 
-/* By which copy of the policy packets are judged now: its last bit says. */
+/*
+ * By which copy of the policy packets are judged now: its last bit says. The copy before an
+ * unconfirmed one has limits that begin as it is in force again: by its clock, too, it is.
+ */
 static __always_inline __u32 copy_in_force(void)
 {
 	__u64 word = *(volatile __u64 *)&pacer_control.in_force;
 	__u32 copy = word;
 
 	if (word >> 1) /* an unconfirmed policy */
-		copy = pacer_in_force(word, pacer_clock(1));
+		copy = pacer_in_force(word, pacer_clock_anew());
 	return copy;
 }
 

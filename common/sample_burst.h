@@ -63,7 +63,7 @@
  * an access outside it.
  *
  * Memory: with PACER_SAMPLE_K = 64, pacer_sample_burst takes 338,312 bytes and pacer_sample_skip
- * 8,504. A bucket's items stay where they were stored: uniting two buckets exchanges the numbers of
+ * 8,496. A bucket's items stay where they were stored: uniting two buckets exchanges the numbers of
  * their places.
  */
 #ifndef PACER_SAMPLE_BURST_H
@@ -113,12 +113,11 @@ struct pacer_sample_skip {
 	__u64 due;	/* the index of the first element that any of them takes */
 	__u32 smallest; /* the same as a place in V */
 	__u32 unused;
-	__u64 took; /* which samples took the last element that was taken, a bit each */
 	__u32 next[PACER_SAMPLE_K];
 	struct pacer_sample_seq seq;
 };
 
-_Static_assert(sizeof(struct pacer_sample_skip) == 8504, "as the header says");
+_Static_assert(sizeof(struct pacer_sample_skip) == 8496, "as the header says");
 
 /* Takes constant time, whatever was in it. */
 PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip *s, __u32 n,
@@ -127,7 +126,6 @@ PACER_INLINE PACER_MUST_USE bool pacer_sample_skip_init(struct pacer_sample_skip
 	s->due = 1;
 	s->smallest = 1;
 	s->unused = 0;
-	s->took = 0;
 	return pacer_sample_seq_init(&s->seq, n < PACER_SAMPLE_BURST_C_MAX ? n : 0, k);
 }
 
@@ -157,7 +155,6 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 	}
 	place = index + 1 - s->seq.x;
 	s->smallest = s->seq.n + 1;
-	pacer_store64(&s->took, 0);
 	for (j = 0; j < PACER_SAMPLE_K && j < pacer_load(&s->seq.k); j++) {
 		if (place == 1 || place == s->next[j]) {
 			struct pacer_sample_pick *x = &s->seq.X[s->seq.v & 1][j];
@@ -165,7 +162,6 @@ PACER_SUBPROG void pacer_sample_skip_take(struct pacer_sample_skip *s, struct pa
 			x->item = *item;
 			x->index = index;
 			s->next[j] = pacer_sample_skip_next(rng, place);
-			pacer_store64(&s->took, pacer_load64(&s->took) | 1ull << j);
 		}
 		if (pacer_load(&s->next[j]) < pacer_load(&s->smallest))
 			pacer_store(&s->smallest, s->next[j]);

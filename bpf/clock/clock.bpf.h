@@ -41,6 +41,17 @@ static __always_inline __u64 pacer_clock_coarse(void)
 	return seen->now_ns;
 }
 
+/* The exact clock, never 0. From then on the coarse one is not before that on this CPU. */
+static __always_inline __u64 pacer_clock_anew(void)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct pacer_tick *seen = bpf_map_lookup_elem(&pacer_ticks, &pacer_ticks_key);
+
+	if (seen)
+		seen->now_ns = now_ns;
+	return now_ns ? now_ns : 1;
+}
+
 /* Monotonic ns, never 0. */
 static __always_inline __u64 pacer_clock(int exact)
 {

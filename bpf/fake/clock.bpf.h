@@ -17,6 +17,11 @@ static __always_inline __u64 pacer_clock(int exact)
 	return pacer_fake_ns;
 }
 
+static __always_inline __u64 pacer_clock_anew(void)
+{
+	return pacer_clock(1);
+}
+
 static __always_inline __u64 fake_len(struct xdp_md *ctx)
 {
 	__u64 len = pacer_fake_len;

@@ -384,15 +384,23 @@ not_ours()
 	rm "$at"
 }
 
-# What cannot be removed is no "nothing was left behind", and the tool's own pins are no stranger's.
+# What cannot be removed is no "nothing was left behind", and the tool's own pins are no stranger's. What
+# could be is told all the same.
 read_only()
 {
+	local code=0
+
 	limit all 1000
 	on all --pin
 	mount -o remount,ro /sys/fs/bpf
 	pacer upgrade "$dev" --pin >/dev/null || fail "upgrade: $?" || return
 	in_server ip link set dev "$dev" xdp off
 	refused 1 "xdp-pacer: $at cannot be removed: Read-only file system" pacer clean
+	mkdir "$work/states"
+	: >"$work/states/s0.state.save-AbCdEf"
+	pacer clean --json --state "$work/states" >"$work/cleaned" 2>/dev/null || code=$?
+	equal "$code $(jq -c '[.found[].path, .removed]' "$work/cleaned")" \
+		"1 [\"$work/states/s0.state.save-AbCdEf\",true]" "what could be removed"
 	equal "$(pacer clean --dry-run --json | jq -r '.found[].path' | grep -cx "$at")" 1 "what a dry run finds"
 	mount -o remount,rw /sys/fs/bpf
 	pacer clean >/dev/null

@@ -3,7 +3,8 @@
  * The coarse clock as packets read it, on every CPU: never ahead of the exact one, not behind the
  * kernel's coarse one, which tells when the tick began, one time for all of a tick, and not
  * backwards. The kernel counts the tick just before it sets its coarse clock: hence half a tick.
- * And a packet is sampled by the clock of the policy in force.
+ * While a policy is on trial, it is not behind at all. And a packet is sampled by the clock of the
+ * policy in force.
  */
 #include <sched.h>
 
@@ -101,6 +102,35 @@ static void of_every_cpu(void **unused)
 
 #define PAIRS 100
 
+/*
+ * A trial gives way by the exact clock, and so the limits that begin then have to be judged by a
+ * time that is no earlier: the coarse clock's, too, also where the tick has begun before.
+ */
+static void exact_as_a_trial_ends(void **unused)
+{
+	uint32_t source = 1;
+	uint64_t early = 0;
+
+	(void)unused;
+	on_cpu(sched_getcpu());
+	prog_policy(&prog, "clock: coarse\nrules: [{name: a, limits: [{key: src, gap: 1s}]}]");
+	prog_compile(&prog, "clock: coarse\nrules: [{name: a, verdict: drop}]",
+		     &prog.copy[1].policy);
+	for (int i = 0; i < PAIRS; i++) {
+		uint64_t end_ns;
+
+		prog.control->in_force = 0;
+		(void)admitted(source++);
+		end_ns = clock_ns(CLOCK_MONOTONIC);
+		early += newest_ns() < end_ns;
+		prog.control->in_force = end_ns << 1 | 1;
+		if (admitted(source++))
+			assert_in_range(newest_ns(), end_ns, clock_ns(CLOCK_MONOTONIC));
+	}
+	prog.control->in_force = 0;
+	assert_int_equal(early, PAIRS);
+}
+
 /* Is a packet taken that comes a sampler's tick after the last one, or later? By an exact clock. */
 static bool is_taken_later(uint64_t tick_ns)
 {
@@ -140,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(of_every_cpu),
+	    cmocka_unit_test(exact_as_a_trial_ends),
 	    cmocka_unit_test(sampled_by_the_clock_in_force),
 	};
 	struct pacer_heads *heads;

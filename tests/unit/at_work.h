@@ -59,6 +59,9 @@ static struct {
 	bool believed;	    /* the clock of the day */
 } boot;
 
+/* When packets of each CPU last read the exact clock: the coarse one is not before that. */
+static uint64_t seen_ns[KERNEL_CPUS];
+
 static uint64_t now_ns(void)
 {
 	return boot.before_ns + kernel_now_ns;
@@ -179,6 +182,7 @@ static void begin_work(const char *name, bool told)
 	boot.n = 0;
 	boot.before_ns = 0;
 	boot.believed = true;
+	memset(seen_ns, 0, sizeof(seen_ns));
 	n_variants = n_since = n_admitted = 0;
 }
 
@@ -375,10 +379,18 @@ static uint32_t to_pool(const struct pacer_walk *w)
 	return PACER_REDIRECTED;
 }
 
+/* As clock.bpf.h and copy_in_force do; the coarse one is as far behind as it may be. */
+static uint64_t packets_ns(uint32_t cpu, bool exact)
+{
+	if (control->in_force >> 1)
+		seen_ns[cpu] = kernel_now_ns;
+	return exact ? kernel_now_ns
+		     : pacer_later(kernel_now_ns - kernel_now_ns % RESOLUTION, seen_ns[cpu]);
+}
+
 static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
 {
 	struct pacer_policy *p = &copies[copies_in_force(&pacer)].policy;
-	bool exact = p->flags & PACER_CLOCK_EXACT;
 	struct pacer_state state = {.table = {pacer.lines, (uint32_t)pacer.n_lines},
 				    .policy = p,
 				    .secret = (const __u64 *)control->secret,
@@ -393,8 +405,7 @@ static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
 					  .vlan = PACER_VLAN_NONE,
 					  .family = PACER_FAMILY_4,
 					  .proto = UDP},
-				  .now_ns = exact ? kernel_now_ns
-						  : kernel_now_ns - kernel_now_ns % RESOLUTION};
+				  .now_ns = packets_ns(cpu, p->flags & PACER_CLOCK_EXACT)};
 
 	judged_on = cpu;
 	look();
@@ -641,6 +652,8 @@ static void restart(const struct variant *v, uint64_t off_ns, uint64_t boot_ns)
 	} else {
 		kernel_now_ns += off_ns;
 	}
+	for (uint32_t cpu = 0; cpu < KERNEL_CPUS; cpu++)
+		seen_ns[cpu] = kernel_now_ns;
 	host.now_ns = kernel_now_ns;
 	at = clocks_read();
 	policy = parse(text);

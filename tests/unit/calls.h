@@ -27,6 +27,12 @@ uint64_t host_resolution_ns(void)
 	return RESOLUTION;
 }
 
+void host_wait_until(uint64_t until_ns)
+{
+	if (kernel_now_ns < until_ns)
+		kernel_now_ns = until_ns;
+}
+
 static unsigned int cpus_asked, cpus_fail_at; /* from 1; 0: never */
 
 int host_cpus(struct policy_error *why)

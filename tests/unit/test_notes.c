@@ -34,6 +34,11 @@ uint64_t host_now_ns(void)
 	return 77;
 }
 
+void host_wait_until(uint64_t until_ns)
+{
+	(void)until_ns;
+}
+
 uint64_t host_resolution_ns(void)
 {
 	return 1;

@@ -143,6 +143,11 @@ uint64_t host_now_ns(void)
 	return 1000000000;
 }
 
+void host_wait_until(uint64_t until_ns)
+{
+	(void)until_ns;
+}
+
 /* As an apply does it: into the copy that is not in force, and then that is. */
 static void apply(const char *rule, uint32_t counter, uint64_t count)
 {

@@ -31,6 +31,11 @@ uint64_t host_resolution_ns(void)
 	return 1;
 }
 
+void host_wait_until(uint64_t until_ns)
+{
+	(void)until_ns;
+}
+
 int host_cpus(struct policy_error *why)
 {
 	(void)why;

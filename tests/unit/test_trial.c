@@ -736,8 +736,7 @@ static void test_a_rate_that_comes_back_to_wait(void **unused)
 		was = same_before(i ? resting_before_trial(2) : &before.bin.rule[0], t);
 		assert_int_equal(was->rate.begin_ns, 0);
 		assert_int_equal(tried(), 0);
-		assert_true(was->rate.begin_ns ==
-			    host.now_ns + TRIAL_NS + 1 - control.resolution_ns);
+		assert_true(was->rate.begin_ns == host.now_ns + TRIAL_NS + 1);
 		teardown(NULL);
 	}
 }

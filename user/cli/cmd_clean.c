@@ -64,6 +64,7 @@ static int run_clean(struct options *o)
 	struct found pinned = {"pins for other tools that no interface needs", ours, o, &error, 0};
 	struct found saves = {"a save that was cut off", "", o, &error, 0};
 	size_t found;
+	int code;
 
 	if (o->n_args)
 		return misused("clean", "it wants no interface");
@@ -87,13 +88,11 @@ static int run_clean(struct options *o)
 	found = pins.n + shadows.n + pinned.n + saves.n;
 	if (found && !o->dry_run)
 		change_made();
-	if (*error.text) {
-		emit_drop();
-		return complain(NULL, &error);
-	}
-	emit_flag("removed", !o->dry_run && found, found ? NULL : "nothing was left behind\n");
+	emit_flag("removed", !o->dry_run && found,
+		  found || *error.text ? NULL : "nothing was left behind\n");
 	emit_close();
-	return emit_end();
+	code = emit_end();
+	return *error.text ? complain(NULL, &error) : code;
 }
 
 static const struct option_row clean_options[] = {

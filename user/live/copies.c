@@ -121,8 +121,21 @@ static uint64_t word_of(const struct attached *a)
 	return __atomic_load_n(&a->control->in_force, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * What has begun as a trial ended did so by the exact clock. Packets ask that for as long as the
+ * word has a time, and then the coarse one again, which may be before that for another tick.
+ */
+static void outlast_tick(const struct attached *a)
+{
+	uint64_t ended_ns = word_of(a) >> 1;
+
+	if (ended_ns && ended_ns <= host_now_ns())
+		host_wait_until(ended_ns + copies_resolution_ns(a));
+}
+
 void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns)
 {
+	outlast_tick(a);
 	__atomic_store_n(&a->control->in_force, until_ns << 1 | copy, __ATOMIC_RELEASE);
 }
 

@@ -39,7 +39,10 @@ bool copies_were_still(int fd);
 uint32_t copies_in_force(const struct attached *a);
 /* The copy that was put in force last, on trial until until_ns; 0: it stays. */
 uint32_t copies_put_last(const struct attached *a, uint64_t *until_ns);
-/* Puts a copy in force; until_ns, if not 0, is when it gives way to the other. */
+/*
+ * Puts a copy in force; until_ns, if not 0, is when it gives way to the other. Where one on trial
+ * has just given way, it waits for a tick to be over since.
+ */
 void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
 /*
  * The copies that a change by hand is made to: the one in force, and, while a policy is on trial,

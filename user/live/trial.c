@@ -199,16 +199,6 @@ static void wait_as(struct pacer_limiter *was, const struct pacer_limiter *t, ui
 
 #define KEPT 1 /* ns, by which what was there before is told from what is the trial's */
 
-/*
- * When what is to begin as the trial ends has to begin. That ends by the exact clock, and the
- * policy's may be behind: it has begun by then.
- */
-static uint64_t begin_at_end(const struct attached *a, const struct pacer_policy *old,
-			     uint64_t until_ns)
-{
-	return old->flags & PACER_CLOCK_EXACT ? until_ns : until_ns - a->control->resolution_ns;
-}
-
 /* A limit of the new policy that was draining in the old one already has to last as long. */
 static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			  const struct pacer_policy *new, uint64_t until_ns)
@@ -222,7 +212,7 @@ static void extend_in_old(const struct attached *a, struct pacer_policy *old,
 			uint64_t end_ns = end_in_old(&new->rule[r], t, until_ns);
 
 			if (was && compile_rate_waits(t))
-				wait_as(was, t, begin_at_end(a, old, until_ns) + KEPT);
+				wait_as(was, t, until_ns + KEPT);
 			if (was)
 				compile_keep_peak(was, t);
 			if (!was || !was->until_ns)
@@ -246,7 +236,7 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		if (t.until_ns)
 			continue;
 		if (was && compile_rate_waits(&t))
-			wait_as(was, &t, begin_at_end(a, old, until_ns) + KEPT);
+			wait_as(was, &t, until_ns + KEPT);
 		compile_begin_by(&t, until_ns);
 		compile_say_since(&t, host_now_ns());
 		shares_move(&t, of->other_fleet);
@@ -403,12 +393,10 @@ static bool grows_too_early(const struct pacer_limiter *was, const struct pacer_
  * good where whoever begins it is killed, and would have their bursts once more.
  * `try`: nothing is written.
  */
-static int begin_in_rule(const struct attached *a, struct pacer_policy *old,
-			 struct pacer_rule *rule, struct pacer_rule *from,
+static int begin_in_rule(const struct attached *a, struct pacer_rule *rule, struct pacer_rule *from,
 			 const struct pacer_limiter *t, uint64_t until_ns, bool try)
 {
 	uint64_t end_ns = awaited_until(a, rule, from, t, until_ns), now_ns = host_now_ns();
-	uint64_t begin_ns = end_ns == until_ns ? begin_at_end(a, old, until_ns) : end_ns;
 
 	if (try && end_ns == until_ns && grows_too_early(limiter_in(a, rule, t), t, until_ns))
 		return -1;
@@ -420,7 +408,7 @@ static int begin_in_rule(const struct attached *a, struct pacer_policy *old,
 		if (try && !kind_of_limiter(at)->has_waited(at, now_ns))
 			return -1;
 		if (!try)
-			wait_as(at, t, begin_ns);
+			wait_as(at, t, end_ns);
 	}
 	return 0;
 }
@@ -433,7 +421,7 @@ static int begin_in_old(const struct attached *a, struct pacer_policy *old,
 		struct pacer_rule *from = &new->rule[r];
 
 		for (size_t k = 0; rule && k < from->n_limiters; k++)
-			if (begin_in_rule(a, old, rule, from, &from->limiter[k], until_ns, try))
+			if (begin_in_rule(a, rule, from, &from->limiter[k], until_ns, try))
 				return -1;
 	}
 	return 0;
