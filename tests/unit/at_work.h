@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: a pacer at work in a kernel made of memory, whose policies change: packets, changes and
- * restarts of it, and an oracle that looks at each packet that is admitted. Of each kind of limit
- * and each key, no window admits more than the loosest of the policies that were in force in it
- * would.
+ * restarts of it, and an oracle that looks at each packet that is admitted. Of each rule, each kind
+ * of limit and each key, no window admits more than the loosest of the policies that were in force
+ * in it would.
  *
  * To be linked as kernel.h says.
  */
@@ -154,11 +154,21 @@ static struct {
 } since[4096]; /* from when on each policy was in force, as packets could see it */
 static uint32_t n_since;
 
+/* A packet: the port that it comes from tells its flow. */
+struct sent {
+	uint32_t source, port, flow;
+};
+
+#define FIRST_FLOW 5u
+
 static struct {
 	uint64_t at_ns;
 	uint32_t source, target; /* NO_TARGET: it was not sent to a pool */
-} admitted[1 << 16];
+	uint32_t rule;
+	bool opens; /* its flow had no packet before */
+} admitted[1 << 17];
 static uint32_t n_admitted;
+static uint32_t last_flow; /* that had a packet */
 
 static void look(void)
 {
@@ -184,6 +194,7 @@ static void begin_work(const char *name, bool told)
 	boot.believed = true;
 	memset(seen_ns, 0, sizeof(seen_ns));
 	n_variants = n_since = n_admitted = 0;
+	last_flow = FIRST_FLOW;
 }
 
 __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
@@ -215,31 +226,93 @@ static void compare(const struct asked *q, uint32_t i, uint64_t n, double most)
 /* --- the oracle ---------------------------------------------------------------------------------
  */
 
-/* For so long all of a policy's rates remember what they let through. */
-static uint64_t memory_of(const struct variant *v)
+/* For so long all of a rule's rates remember what they let through. */
+static uint64_t memory_of(const struct variant *v, uint32_t rule)
 {
 	uint64_t burst_ns = QUIET_NS;
 
 	for (uint32_t i = 0; i < v->n; i++)
-		if (v->limit[i].kind == LIMIT_RATE &&
+		if (v->limit[i].kind == LIMIT_RATE && v->limit[i].rule == rule &&
 		    burst_ns > v->limit[i].value * SECOND / v->limit[i].speed)
 			burst_ns = v->limit[i].value * SECOND / v->limit[i].speed;
 	/* under the coarse clock a burst is a tick smaller */
 	return PACER_IDLE_SLACK_NS + burst_ns - (v->coarse ? RESOLUTION : 0);
 }
 
+#define PACES 9u
+
+/* Limits of one kind, key and pace go on with each other's state. */
+static uint32_t pace_of(const struct limit *l)
+{
+	uint32_t pace = 0;
+
+	if (l->kind == LIMIT_RATE)
+		return 31 - (uint32_t)__builtin_clz((uint32_t)l->speed);
+	while (l->kind != LIMIT_GAP && times_ns[pace] != l->window_ms * MS)
+		pace++;
+	return pace;
+}
+
 /* What the loosest of the policies that were in force since some time admits. */
 struct loosest {
-	double of_time[TIMES]; /* by the time of the limit that each asks first */
-	double alike;	       /* by limits of just the time that is looked at */
-	double forgotten;      /* by policies that those after them know nothing of */
+	double of_time[TIMES];	  /* by the time of the limit that each asks first */
+	double alike;		  /* by limits of just the time that is looked at */
+	double forgotten;	  /* by policies that those after them know nothing of */
+	double unknown;		  /* by limits that those of another key did not wait for */
+	bool wider;		  /* those of the policies that were looked at last count more */
+	uint64_t later[2][PACES]; /* the loosest value of each, of this key and of wider ones */
 };
+
+static double sum_of_loosest(const struct loosest *l);
+
+static uint64_t looseness_of(const struct limit *l)
+{
+	return l->kind == LIMIT_GAP ? UINT64_MAX - l->value : l->value;
+}
+
+/* Is a limit that counts them looser in a policy after this one? */
+static bool is_raised(const struct loosest *l, const struct variant *v, const struct asked *q)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		if (bounds(&v->limit[i], q) &&
+		    l->later[is_wider(&v->limit[i], q)][pace_of(&v->limit[i])] >
+			looseness_of(&v->limit[i]))
+			return true;
+	return false;
+}
+
+static void take_later(struct loosest *l, const struct variant *v, const struct asked *q)
+{
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct limit *t = &v->limit[i];
+		uint64_t *to = &l->later[is_wider(t, q)][pace_of(t)];
+
+		if (bounds(t, q) && *to < looseness_of(t))
+			*to = looseness_of(t);
+	}
+}
+
+/*
+ * A limit of another key, or of new flows beside one of all, does not know what one that is raised
+ * let through before: docs/limits.md. So that comes on top.
+ */
+static void part_from_later(struct loosest *l, const struct variant *v, const struct asked *q,
+			    struct most most)
+{
+	if (most.most == 0) /* it denies all */
+		return;
+	if (most.wider != l->wider && is_raised(l, v, q))
+		*l = (struct loosest){.unknown = sum_of_loosest(l)};
+	l->wider = most.wider;
+	take_later(l, v, q);
+}
 
 static void take_loosest(struct loosest *l, const struct variant *v, const struct asked *q,
 			 bool long_ago)
 {
 	struct most most = most_of(v, q, false);
 
+	part_from_later(l, v, q, most);
 	l->of_time[most.time] = fmax(l->of_time[most.time], most.most);
 	l->alike = fmax(l->alike, most_of(v, q, true).most);
 	if (long_ago)
@@ -255,7 +328,7 @@ static double sum_of_loosest(const struct loosest *l)
 
 	for (uint32_t i = 0; i < TIMES; i++)
 		sum += l->of_time[i];
-	return fmin(sum, l->alike) + l->forgotten;
+	return fmin(sum, l->alike) + l->forgotten + l->unknown;
 }
 
 /*
@@ -272,9 +345,9 @@ static double most_since(uint64_t from_ns, const struct asked *q)
 	for (uint32_t i = n_since; i-- && sum_of_loosest(&loosest) < INFINITY;) {
 		const struct variant *v = &variant[since[i].variant];
 
-		if (v->says != ASKS)
+		if (says_of(v, q->rule) != ASKS)
 			denied_ns += end_ns - since[i].at_ns;
-		else if (q->of == OF_RATE && denied_ns > memory_of(v))
+		else if (q->of == OF_RATE && denied_ns > memory_of(v, q->rule))
 			long_ago = true;
 		else
 			denied_ns = 0;
@@ -286,12 +359,29 @@ static double most_since(uint64_t from_ns, const struct asked *q)
 	return sum_of_loosest(&loosest);
 }
 
+static uint32_t address_of(uint32_t source)
+{
+	return 0x0a000001 + source;
+}
+
+/* Of 31 bits: a source has one of its own, and two share one. */
+static uint32_t prefix_of(uint32_t source)
+{
+	return address_of(source) & ~1u;
+}
+
 static bool counts(const struct asked *q, uint32_t i)
 {
+	uint32_t source = admitted[n_admitted - 1].source;
+
 	if (q->by == BY_TARGET)
 		return admitted[i].target == q->target;
-	return admitted[i].target == NO_TARGET &&
-	       (q->by == BY_DESTINATION || admitted[i].source == admitted[n_admitted - 1].source);
+	if (admitted[i].target != NO_TARGET || admitted[i].rule != q->rule ||
+	    (q->of_new && !admitted[i].opens))
+		return false;
+	if (q->by == BY_PREFIX)
+		return prefix_of(admitted[i].source) == prefix_of(source);
+	return q->by == BY_DESTINATION || admitted[i].source == source;
 }
 
 /* The window of so long that ends now, with where it begins. */
@@ -341,23 +431,45 @@ static void check_rate(struct asked q)
 	}
 }
 
+static void check_each(struct asked q)
+{
+	q.of = OF_WINDOW;
+	for (uint32_t i = 0; i < TIMES; i++) {
+		q.span_ns = times_ns[i];
+		check_window(q);
+	}
+	q.of = OF_GAP;
+	check_gap(q);
+	q.of = OF_RATE;
+	check_rate(q);
+}
+
 static void check_source(void)
 {
-	for (enum by by = BY_SOURCE; by <= BY_DESTINATION; by++) {
-		for (uint32_t i = 0; i < TIMES; i++)
-			check_window((struct asked){OF_WINDOW, by, 0, times_ns[i]});
-		check_gap((struct asked){OF_GAP, by, 0, 0});
-		check_rate((struct asked){OF_RATE, by, 0, 0});
+	struct asked q = {.rule = admitted[n_admitted - 1].rule};
+
+	for (q.by = BY_SOURCE; q.by <= BY_DESTINATION; q.by++) {
+		q.of_new = false;
+		check_each(q);
+		q.of_new = true;
+		if (admitted[n_admitted - 1].opens)
+			check_each(q);
 	}
-	for (uint32_t i = 0; i < TIMES; i++)
-		check_window((struct asked){OF_USES, BY_DESTINATION, 0, times_ns[i] - 1});
+	q = (struct asked){.of = OF_USES, .by = BY_DESTINATION, .rule = q.rule};
+	for (uint32_t i = 0; i < TIMES; i++) {
+		q.span_ns = times_ns[i] - 1;
+		check_window(q);
+	}
 }
 
 /* The window of uses is open where it begins. */
 static void check_target(uint32_t target)
 {
 	for (uint32_t i = 0; i < TIMES; i++)
-		check_window((struct asked){OF_TARGETS, BY_TARGET, target, times_ns[i] - 1});
+		check_window((struct asked){.of = OF_TARGETS,
+					    .by = BY_TARGET,
+					    .target = target,
+					    .span_ns = times_ns[i] - 1});
 }
 
 /* --- packets ------------------------------------------------------------------------------------
@@ -388,18 +500,18 @@ static uint64_t packets_ns(uint32_t cpu, bool exact)
 		     : pacer_later(kernel_now_ns - kernel_now_ns % RESOLUTION, seen_ns[cpu]);
 }
 
-static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
+static uint32_t judge(uint32_t cpu, struct sent p)
 {
-	struct pacer_policy *p = &copies[copies_in_force(&pacer)].policy;
+	struct pacer_policy *policy = &copies[copies_in_force(&pacer)].policy;
 	struct pacer_state state = {.table = {pacer.lines, (uint32_t)pacer.n_lines},
-				    .policy = p,
+				    .policy = policy,
 				    .secret = (const __u64 *)control->secret,
 				    .throttle = throttles,
 				    .lease = lease[cpu]};
 	struct pacer_walk walk = {.state = &state,
-				  .pkt = {.key = {[PACER_WORD_SADDR] = 0x0a000001 + source,
+				  .pkt = {.key = {[PACER_WORD_SADDR] = address_of(p.source),
 						  [PACER_WORD_DADDR] = 0x0a000100,
-						  [PACER_WORD_PORTS] = 5u << 16 | port,
+						  [PACER_WORD_PORTS] = p.flow << 16 | p.port,
 						  [PACER_WORD_META] = UDP},
 					  .len_bytes = PACKET_BYTES,
 					  .vlan = PACER_VLAN_NONE,
@@ -412,38 +524,46 @@ static uint32_t judge(uint32_t cpu, uint32_t source, uint32_t port)
 	return judge_parsed(&walk);
 }
 
-static void note(uint32_t source, uint32_t target)
+static void note(struct sent p, uint32_t rule, uint32_t target)
 {
 	assert_true(n_admitted < ARRAY(admitted));
 	admitted[n_admitted].at_ns = now_ns();
-	admitted[n_admitted].source = source;
+	admitted[n_admitted].source = p.source;
+	admitted[n_admitted].rule = rule;
+	admitted[n_admitted].opens = p.flow > last_flow;
 	admitted[n_admitted++].target = target;
+	if (p.flow > last_flow)
+		last_flow = p.flow;
+}
+
+static bool packet_of(uint32_t cpu, struct sent p)
+{
+	uint32_t outcome = judge(cpu, p), rule = rule_for(&variant[in_force()], p.port);
+
+	if (rule == NO_RULE || pacer_outcome_reason(outcome) != PACER_ADMIT)
+		return false;
+	note(p, rule, NO_TARGET);
+	if (!work.broken)
+		check_source();
+	return true;
 }
 
 static inline bool packet(uint32_t cpu, uint32_t source)
 {
-	uint32_t outcome = judge(cpu, source, 7);
-
-	if (variant[in_force()].says == GONE) /* no rule's packet */
-		return false;
-	if (pacer_outcome_reason(outcome) != PACER_ADMIT)
-		return false;
-	note(source, NO_TARGET);
-	if (!work.broken)
-		check_source();
-	return true;
+	return packet_of(cpu, (struct sent){source, RULE_PORT, FIRST_FLOW});
 }
 
 /* The same of one for a pool. */
 static inline bool packet_to_pool(uint32_t cpu, uint32_t pool)
 {
 	const struct variant *v = &variant[in_force()];
+	struct sent p = {0, POOL_PORT + pool, FIRST_FLOW};
 
 	look();
 	if (v->says != ASKS || pool >= v->n_pools ||
-	    pacer_outcome_event(judge(cpu, 0, POOL_PORT + pool)) != PACER_REDIRECTED)
+	    pacer_outcome_event(judge(cpu, p)) != PACER_REDIRECTED)
 		return false;
-	note(0, sent_to);
+	note(p, 0, sent_to);
 	if (!work.broken)
 		check_target(sent_to);
 	return true;

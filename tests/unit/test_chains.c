@@ -5,6 +5,9 @@
  * restarts. What each admits at a change is small, so that a limit that forgets what another let
  * through shows at once. After a silence all of each limit is there.
  *
+ * And chains of a few limits of one kind, which differ in what they count (new flows or all, by a
+ * source or its prefix), in their rule, or in their shape alone.
+ *
  * A chain is what its family and its seed make of it. Of some families one of the changes is
  * killed, each time the chain is run as it writes once more (killed.h). One that fails says how it
  * is run again, alone, and is printed then. CHAINS=5000 runs so many of each family instead of a
@@ -13,19 +16,34 @@
 #include "at_work.h"
 
 #define SEEDS	200u /* of each family, unless CHAINS says how many */
+#define SEVERAL 30u  /* ... of those of several limits */
 #define CHANGES 8u   /* at most */
 #define SWEEPS	40u  /* of chains that kill a change there is one for so many others */
 
+/* What the limits of a policy differ in, beside their values and times. */
+enum among {
+	ALONE,
+	FLOWS, /* whether they count new flows, or all packets */
+	KEYS,  /* source, or prefix */
+	RULES, /* the rule that they are of; and rules come and go, and change places and matches */
+	SHAPES, /* their shapes alone: those of one key and time may outdo each other */
+};
+
 static const struct family {
 	const char *name;
-	enum of of;
+	enum of of; /* of those that differ so: drawn for each chain */
+	enum among among;
 	bool kills; /* one of the changes, wherever it may be */
 } families[] = {
-    {"rates", OF_RATE, false},	    {"windows", OF_WINDOW, false},
-    {"uses", OF_USES, false},	    {"gaps", OF_GAP, false},
-    {"pools", OF_TARGETS, false},   {"rates-killed", OF_RATE, true},
-    {"uses-killed", OF_USES, true}, {"windows-killed", OF_WINDOW, true},
-    {"gaps-killed", OF_GAP, true},  {"pools-killed", OF_TARGETS, true},
+    {"rates", OF_RATE, ALONE, false},	      {"windows", OF_WINDOW, ALONE, false},
+    {"uses", OF_USES, ALONE, false},	      {"gaps", OF_GAP, ALONE, false},
+    {"pools", OF_TARGETS, ALONE, false},      {"rates-killed", OF_RATE, ALONE, true},
+    {"uses-killed", OF_USES, ALONE, true},    {"windows-killed", OF_WINDOW, ALONE, true},
+    {"gaps-killed", OF_GAP, ALONE, true},     {"pools-killed", OF_TARGETS, ALONE, true},
+    {"flows", OF_WINDOW, FLOWS, false},	      {"keys", OF_WINDOW, KEYS, false},
+    {"rules", OF_WINDOW, RULES, false},	      {"beside", OF_WINDOW, SHAPES, false},
+    {"flows-killed", OF_WINDOW, FLOWS, true}, {"keys-killed", OF_WINDOW, KEYS, true},
+    {"rules-killed", OF_WINDOW, RULES, true}, {"beside-killed", OF_WINDOW, SHAPES, true},
 };
 
 #define FEW 3u
@@ -35,6 +53,7 @@ static const struct family {
  * back, and that what a change lets through is not lost in what the loosest of many may.
  */
 static const struct family *family;
+static enum of of_chain;
 static struct limit few[FEW];
 static uint32_t n_values, n_times; /* of them, 0: any */
 static uint64_t beside;		   /* see struct variant */
@@ -48,6 +67,18 @@ static uint32_t targets;	   /* that pools may have, a bit for each */
 static uint64_t any_time_ms(void)
 {
 	return PICK(times_ns) / MS;
+}
+
+/* Limits of packets and of bytes that stand beside each other are two, and none is the tighter. */
+static void draw_where(struct limit *l)
+{
+	l->bytes = false;
+	l->of_new = family->among == FLOWS && l->kind != LIMIT_THROTTLE && draw() % 2;
+	l->rule = family->among == RULES && draw() % 2;
+	if (family->among != KEYS)
+		return;
+	l->wider_key = false;
+	l->by = draw() % 2 ? BY_PREFIX : BY_SOURCE;
 }
 
 static struct limit any_limit(enum of of)
@@ -79,7 +110,7 @@ static struct limit any_limit(enum of of)
 		l.by = BY_DESTINATION;
 		l.value = PICK(uses);
 	}
-	if (n_values && of == family->of)
+	if (n_values && of == of_chain)
 		l.value = few[draw() % n_values].value;
 	if (n_times) {
 		l.speed = few[draw() % n_times].speed;
@@ -87,20 +118,43 @@ static struct limit any_limit(enum of of)
 	}
 	l.threshold = draw() % 2 ? l.value : (l.value + 9) / 10;
 	l.bytes = (of == OF_RATE || of == OF_WINDOW) && draw() % 4 == 0;
+	if (family->among != ALONE)
+		draw_where(&l);
 	return l;
+}
+
+static enum of any_of(void)
+{
+	static const enum of each[] = {OF_WINDOW, OF_RATE, OF_GAP, OF_USES};
+
+	if (family->among == ALONE)
+		return family->of;
+	if (family->among == SHAPES) /* a key has one gap */
+		return each[draw() % 2];
+	/* to clear a throttle is thousands of writes, to be killed at */
+	return each[draw() % (family->among == RULES && !family->kills ? 4 : 3)];
 }
 
 static void draw_few(void)
 {
 	static const uint32_t some[] = {1, 1, 3, 7};
 
+	of_chain = any_of();
 	n_values = n_times = 0;
 	for (uint32_t i = 0; i < FEW; i++)
-		few[i] = any_limit(family->of);
+		few[i] = any_limit(of_chain);
 	n_values = (uint32_t)between(0, FEW);
-	n_times = (uint32_t)between(0, FEW);
+	n_times = family->among == SHAPES ? 1 : (uint32_t)between(0, FEW);
 	targets = PICK(some);
 	beside = draw() % 2 ? 5 : 0;
+}
+
+/* Of the two rules' places, and of what falls under them. */
+static void any_matches(struct variant *v)
+{
+	v->second.first = family->among == RULES && draw() % 2;
+	v->second.of_all = family->among == RULES && draw() % 3 == 0;
+	v->narrow = family->among == RULES && draw() % 2;
 }
 
 /* Each target is in one of them, or in none. */
@@ -123,16 +177,43 @@ static void any_pools(struct variant *v)
 	}
 }
 
+static void add_limit(struct variant *v, enum of of)
+{
+	struct limit *l = &v->limit[v->n++];
+
+	*l = any_limit(of);
+	l->wider_key = v->limit[0].wider_key;
+}
+
+/* What a limit counts, and where rules are two. Or one goes, and another gets its value. */
+static void vary_where(struct variant *v, struct limit *of, const struct limit *with)
+{
+	if (v->n > 1 && v->limit[v->n - 1].kind == of->kind && draw() % 2) {
+		of->value = v->limit[--v->n].value;
+		of->threshold = v->limit[v->n].threshold;
+	} else if (v->n < VARIANT_LIMITS && draw() % 2) {
+		add_limit(v, of_chain);
+	} else if (family->among != RULES || draw() % 2) {
+		of->by = with->by;
+		of->of_new = with->of_new;
+		of->rule = with->rule;
+	} else {
+		any_matches(v);
+	}
+}
+
 /* One that says something else of one thing than the last one did. */
 static void vary(struct variant *v)
 {
-	struct limit with = any_limit(family->of), *of = &v->limit[draw() % (v->n ? v->n : 1)];
+	struct limit with = any_limit(of_chain), *of = &v->limit[draw() % (v->n ? v->n : 1)];
 
 	if (draw() % 4 == 0) {
 		v->coarse = !v->coarse;
 	} else if (v->n > 1 && draw() % 2) {
 		*of = v->limit[--v->n];
-	} else if (family->of == OF_TARGETS) {
+	} else if (family->among != ALONE && draw() % 2) {
+		vary_where(v, of, &with);
+	} else if (of_chain == OF_TARGETS) {
 		if (v->n_pools && draw() % 2)
 			v->pool[draw() % v->n_pools].cooldown_ms = with.window_ms;
 		else
@@ -148,28 +229,52 @@ static void vary(struct variant *v)
 	}
 }
 
-static void add_limit(struct variant *v, enum of of)
-{
-	struct limit *l = &v->limit[v->n++];
-
-	*l = any_limit(of);
-	l->wider_key = v->limit[0].wider_key;
-}
-
 /* One, or two rates of one key, or a window with a gap, another window, or both. */
 static void any_limits(struct variant *v)
 {
-	if (family->of == OF_TARGETS) {
+	if (of_chain == OF_TARGETS) {
 		any_pools(v);
 		return;
 	}
-	add_limit(v, family->of);
-	if ((family->of == OF_RATE || family->of == OF_WINDOW) && draw() % 4 == 0)
-		add_limit(v, family->of);
-	if (v->n == 2 && v->limit[1].window_ms == v->limit[0].window_ms && family->of == OF_WINDOW)
+	add_limit(v, of_chain);
+	if ((of_chain == OF_RATE || of_chain == OF_WINDOW) && draw() % 4 == 0)
+		add_limit(v, of_chain);
+	if (v->n == 2 && v->limit[1].window_ms == v->limit[0].window_ms && of_chain == OF_WINDOW)
 		v->n = 1;
-	if (family->of == OF_WINDOW && draw() % 4 == 0)
+	if (of_chain == OF_WINDOW && draw() % 4 == 0)
 		add_limit(v, OF_GAP);
+}
+
+/* Up to three, and perhaps a gap beside windows. */
+static void any_several(struct variant *v)
+{
+	uint32_t n = (uint32_t)between(1, 3);
+
+	for (uint32_t i = 0; i < n; i++)
+		add_limit(v, of_chain);
+	if (of_chain == OF_WINDOW && draw() % 4 == 0)
+		add_limit(v, OF_GAP);
+	any_matches(v);
+}
+
+/* Of uses, and of gaps of one key, a rule has one. */
+static bool is_double(const struct limit *a, const struct limit *b)
+{
+	return a->kind == b->kind && a->rule == b->rule &&
+	       (a->kind == LIMIT_THROTTLE ||
+		(a->kind == LIMIT_GAP && a->by == b->by && a->of_new == b->of_new));
+}
+
+/* Rules are there that have limits. */
+static void leave_out_doubles(struct variant *v)
+{
+	for (uint32_t i = 1, k; i < v->n; i++) {
+		for (k = 0; k < i && !is_double(&v->limit[i], &v->limit[k]); k++)
+			;
+		if (k < i)
+			v->limit[i--] = v->limit[--v->n];
+	}
+	v->second.there = has_limits(v, 1);
 }
 
 /* None of bytes may be smaller than a frame. */
@@ -188,15 +293,20 @@ static struct variant *any_variant(void)
 	assert_true(n_variants < VARIANTS);
 	if (again) {
 		*v = variant[draw() % n_variants];
-		v->says = ASKS;
+		v->says = v->second.says = ASKS;
 	}
 	if (again && draw() % 2) {
 		vary(v);
 	} else if (!again) {
 		*v = (struct variant){.says = ASKS, .beside = beside};
 		v->coarse = draw() % 4 == 0;
-		any_limits(v);
+		if (family->among == ALONE)
+			any_limits(v);
+		else
+			any_several(v);
 	}
+	if (family->among != ALONE)
+		leave_out_doubles(v);
 	say_bytes(v);
 	n_variants++;
 	return v;
@@ -205,17 +315,47 @@ static struct variant *any_variant(void)
 /* --- packets ------------------------------------------------------------------------------------
  */
 
+/* Where a packet's flow is known, limits of new flows alone hold nothing back. */
+static bool packet_of_flow(uint32_t cpu, bool known)
+{
+	const struct variant *v = &variant[in_force()];
+	struct sent p = {0, RULE_PORT, known ? last_flow : last_flow + 1};
+	bool all = false;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		all |= !v->limit[i].of_new;
+	return (all || !known) && packet_of(cpu, p);
+}
+
+/* From one of the two that send; or what it sends. */
+static bool packet_from(uint32_t sender)
+{
+	uint32_t cpu = (uint32_t)between(0, KERNEL_CPUS - 1);
+
+	if (of_chain == OF_TARGETS)
+		return packet_to_pool(cpu, sender);
+	switch (family->among) {
+	case FLOWS:
+		return packet_of_flow(cpu, sender);
+	case KEYS: /* of one prefix */
+		return packet(cpu, 1 + sender);
+	case RULES:
+		return packet_of(cpu, (struct sent){0, RULE_PORT + sender, FIRST_FLOW});
+	default:
+		return packet(cpu, 0);
+	}
+}
+
 /* As many at once as there are, from CPUs in no order. */
 static void all_that_may(void)
 {
-	uint32_t pool = (uint32_t)(draw() % VARIANT_POOLS);
-	bool more = true;
+	uint32_t first = (uint32_t)(draw() % 2);
+	bool both = family->among != ALONE && family->among != SHAPES;
 
-	while (more) {
-		uint32_t cpu = (uint32_t)between(0, KERNEL_CPUS - 1);
-
-		more = family->of == OF_TARGETS ? packet_to_pool(cpu, pool) : packet(cpu, 0);
-	}
+	while (packet_from(first))
+		;
+	while (both && packet_from(1 - first))
+		;
 }
 
 static void traffic(uint64_t for_ns)
@@ -257,7 +397,8 @@ static uint64_t any_while(void)
  */
 static uint64_t while_to_an_end(void)
 {
-	const struct pacer_rule *rule = &copies[copies_in_force(&pacer)].policy.rule[0];
+	const struct pacer_policy *policy = &copies[copies_in_force(&pacer)].policy;
+	const struct pacer_rule *rule = &policy->rule[family->among == RULES && draw() % 2];
 	uint64_t at_ns = 0, most_ns = kernel_now_ns + 30 * SECOND;
 
 	for (size_t k = 0, turn = draw(); k < rule->n_limiters && !at_ns; k++) {
@@ -293,7 +434,10 @@ static void rest(void)
 {
 	struct variant *v = any_variant();
 
-	v->says = draw() % 2 ? DENIES : GONE;
+	if (family->among != RULES || draw() % 2)
+		v->says = draw() % 2 ? DENIES : GONE;
+	else
+		v->second.says = draw() % 2 ? DENIES : GONE;
 	change_to(v, 0);
 }
 
@@ -340,6 +484,7 @@ static void change_any(void)
 /* All that a policy has after a silence, of a source or of all targets. */
 static uint64_t all_of(const struct variant *v)
 {
+	uint32_t rule = rule_for(v, RULE_PORT);
 	uint64_t all = 0;
 
 	for (uint32_t i = 0; i < v->n_pools; i++)
@@ -347,10 +492,11 @@ static uint64_t all_of(const struct variant *v)
 	for (uint32_t i = 0; i < v->n; i++) {
 		uint64_t n = v->limit[i].kind == LIMIT_GAP ? 1 : v->limit[i].value;
 
-		all = i && all < n ? all : n;
+		if (v->limit[i].rule == rule)
+			all = all && all < n ? all : n;
 	}
 	/* of a burst the coarse clock lets less through: it is a tick shorter */
-	return v->coarse && family->of == OF_RATE ? 0 : all;
+	return v->coarse && of_chain == OF_RATE ? 0 : all;
 }
 
 static void check_rest(void)
@@ -368,7 +514,7 @@ static void check_rest(void)
 	for (uint32_t i = 0; i < v->n_pools; i++)
 		while (packet_to_pool(0, i))
 			n++;
-	while (v->n && packet(0, 0))
+	while (v->n && packet_of(0, (struct sent){0, RULE_PORT, last_flow + 1}))
 		n++;
 	if (n >= all_of(v) || work.broken)
 		return;
@@ -415,14 +561,20 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
 	return value ? strtoull(value, NULL, 10) : otherwise;
 }
 
+static uint64_t chains_of(const struct family *of)
+{
+	return from_environment("CHAINS", of->among == ALONE ? SEEDS : SEVERAL);
+}
+
 /* Changes are made, and not all refused. */
 static void test_chains(void **state)
 {
-	uint64_t from = from_environment("FROM", 1), n = from_environment("CHAINS", SEEDS);
+	const struct family *of = *state;
+	uint64_t from = from_environment("FROM", 1), n = chains_of(of);
 	uint64_t done = 0, refused = 0, broken = 0;
 
 	for (uint64_t seed = from; seed < from + n; seed++) {
-		broken += !chain(*state, seed, 0, false);
+		broken += !chain(of, seed, 0, false);
 		done += work.done;
 		refused += work.refused;
 	}
@@ -438,10 +590,10 @@ static void test_chains(void **state)
  */
 static void test_kills(void **state)
 {
-	uint64_t from = from_environment("FROM", 1), n = from_environment("CHAINS", SEEDS);
+	uint64_t from = from_environment("FROM", 1), n = chains_of(*state);
 	uint64_t kills = 0, broken = 0;
 
-	for (uint64_t seed = from; seed < from + n / SWEEPS; seed++)
+	for (uint64_t seed = from; seed < from + (n + SWEEPS - 1) / SWEEPS; seed++)
 		for (uint32_t kill = 1; !broken && (kill == 1 || work.killed);
 		     kill += 1 + kill / 32) {
 			broken += !chain(*state, seed, kill, false);
@@ -466,6 +618,7 @@ static bool killed_trial_admits(uint64_t wait_ns, uint32_t kill)
 	    .limit = {{.kind = LIMIT_RATE, .by = BY_SOURCE, .value = 20, .speed = 1}}};
 
 	family = &families[0];
+	of_chain = family->of;
 	begin_work("test_a_trial_is_killed", false);
 	for (n_variants = 0; n_variants < 3; n_variants++)
 		variant[n_variants] = of_rate;
@@ -525,6 +678,14 @@ static int tests(void)
 	    CASE(7, test_kills),
 	    CASE(8, test_kills),
 	    CASE(9, test_kills),
+	    CASE(10, test_chains),
+	    CASE(11, test_chains),
+	    CASE(12, test_chains),
+	    CASE(13, test_chains),
+	    CASE(14, test_kills),
+	    CASE(15, test_kills),
+	    CASE(16, test_kills),
+	    CASE(17, test_kills),
 	    cmocka_unit_test(test_a_trial_is_killed),
 	};
 
