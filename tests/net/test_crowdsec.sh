@@ -234,17 +234,29 @@ api_that_fails()
 	all_down
 }
 
-# What it fails for is said as it is another, also that of before.
-api_that_fails_in_turn()
+bans_one()
 {
-	local how
-
 	settings
 	wide
 	api_up
 	decide "1 ban Ip 10.77.0.11 600000"
 	bouncer_up
 	until_banned 10.77.0.11
+}
+
+bans_another()
+{
+	mode ok
+	decide "2 ban Ip 10.77.0.12 600000"
+	until_banned 10.77.0.12
+}
+
+# What it fails for is said as it is another, also that of before.
+api_that_fails_in_turn()
+{
+	local how
+
+	bans_one
 	for how in 500 garbage 500 redirect; do
 		mode "$how"
 		asks_on "$how"
@@ -252,9 +264,7 @@ api_that_fails_in_turn()
 	said 1 "it answers with HTTP status 302.*: what is banned lasts as long as was decided$"
 	said 2 "it answers with HTTP status 500.*: what is banned lasts as long as was decided$"
 	said 1 "its answer is no JSON.*: what is banned lasts as long as was decided$"
-	mode ok
-	decide "2 ban Ip 10.77.0.12 600000"
-	until_banned 10.77.0.12
+	bans_another
 	said 1 "it answers again$"
 	all_down
 }
@@ -263,12 +273,7 @@ api_that_fails_in_turn()
 # a pacer that is new.
 api_that_drips()
 {
-	settings
-	wide
-	api_up
-	decide "1 ban Ip 10.77.0.11 600000"
-	bouncer_up
-	until_banned 10.77.0.11
+	bans_one
 	mode drip
 	until_true 2 more_than drip 0 || fail "it does not ask: $(cat "$work/said")"
 	pacer load s0 -c "$work/wide.yaml" --replace >/dev/null
@@ -277,9 +282,7 @@ api_that_drips()
 	until_true 2 more_than drip 1 || fail "it still waits: $(cat "$work/said")"
 	said 1 '8080/: the answer took longer than 10 s, 10 times timeout: what is banned lasts as long as was decided$'
 	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
-	mode ok
-	decide "2 ban Ip 10.77.0.12 600000"
-	until_banned 10.77.0.12
+	bans_another
 	said 1 'it answers again$'
 	all_down
 }

@@ -255,12 +255,13 @@ static uint32_t pace_of(const struct limit *l)
 
 /* What the loosest of the policies that were in force since some time admits. */
 struct loosest {
-	double of_time[TIMES];	  /* by the time of the limit that each asks first */
-	double alike;		  /* by limits of just the time that is looked at */
-	double forgotten;	  /* by policies that those after them know nothing of */
-	double unknown;		  /* by limits that those of another key did not wait for */
-	bool wider;		  /* those of the policies that were looked at last count more */
-	uint64_t later[2][PACES]; /* the loosest value of each, of this key and of wider ones */
+	double of_time[TIMES];	    /* by the time of the limit that each asks first */
+	double alike;		    /* by limits of just the time that is looked at */
+	double forgotten;	    /* by policies that those after them know nothing of */
+	double unknown;		    /* by limits that those of another key did not wait for */
+	bool wider;		    /* those of the policies that were looked at last count more */
+	const struct variant *next; /* the policy that was looked at last, which came after */
+	uint64_t later[2][PACES]; /* the loosest value after that, of this key and of wider ones */
 };
 
 static double sum_of_loosest(const struct loosest *l);
@@ -292,19 +293,42 @@ static void take_later(struct loosest *l, const struct variant *v, const struct 
 	}
 }
 
+/* Did the policy have one of the limits of the next one that binds there, if of another value? */
+static bool has_next(const struct loosest *l, const struct variant *v, const struct asked *q)
+{
+	for (uint32_t i = 0; i < l->next->n; i++) {
+		const struct limit *t = &l->next->limit[i];
+
+		for (uint32_t k = 0; k < v->n; k++)
+			if (bounds(t, q) && is_wider(t, q) == l->wider &&
+			    v->limit[k].kind == t->kind && v->limit[k].by == t->by &&
+			    v->limit[k].of_new == t->of_new && v->limit[k].rule == t->rule &&
+			    pace_of(&v->limit[k]) == pace_of(t))
+				return true;
+	}
+	return false;
+}
+
 /*
- * A limit of another key, or of new flows beside one of all, does not know what one that is raised
- * let through before: docs/limits.md. So that comes on top.
+ * A limit of another key, or of new flows beside one of all, that came a moment before another one
+ * was raised, does not know what that let through before: docs/limits.md. So that comes on top.
  */
 static void part_from_later(struct loosest *l, const struct variant *v, const struct asked *q,
 			    struct most most)
 {
+	struct loosest step = {0};
+
 	if (most.most == 0) /* it denies all */
 		return;
-	if (most.wider != l->wider && is_raised(l, v, q))
+	if (l->next)
+		take_later(&step, l->next, q);
+	if (most.wider != l->wider &&
+	    (is_raised(l, v, q) || (is_raised(&step, v, q) && has_next(l, v, q))))
 		*l = (struct loosest){.unknown = sum_of_loosest(l)};
 	l->wider = most.wider;
-	take_later(l, v, q);
+	if (l->next)
+		take_later(l, l->next, q);
+	l->next = v;
 }
 
 static void take_loosest(struct loosest *l, const struct variant *v, const struct asked *q,
@@ -517,7 +541,7 @@ static uint32_t judge(uint32_t cpu, struct sent p)
 					  .vlan = PACER_VLAN_NONE,
 					  .family = PACER_FAMILY_4,
 					  .proto = UDP},
-				  .now_ns = packets_ns(cpu, p->flags & PACER_CLOCK_EXACT)};
+				  .now_ns = packets_ns(cpu, policy->flags & PACER_CLOCK_EXACT)};
 
 	judged_on = cpu;
 	look();

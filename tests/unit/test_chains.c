@@ -646,6 +646,45 @@ static void test_a_trial_is_killed(void **unused)
 				fail_msg("killed as it wrote for the %" PRIu32 ". time", kill);
 }
 
+/*
+ * A trial holds by the looser of two windows of a key and time, which has the other one's value,
+ * and not by the tighter one, which it leaves out or loosens. What it lets through is not forgotten
+ * as it lapses, and both are there again.
+ */
+static void test_a_tighter_window_comes_back(void **unused)
+{
+	static const struct {
+		uint64_t slots; /* of the tighter one: may the other go on with its state? */
+		bool tried;
+	} cases[] = {{10, false}, {5, false}, {10, true}};
+	const struct limit loose = {
+	    .kind = LIMIT_WINDOW, .by = BY_SOURCE, .value = 250, .window_ms = 1000, .slots = 5};
+
+	(void)unused;
+	family = &families[1];
+	of_chain = family->of;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		struct limit tight = loose;
+
+		begin_work("test_a_tighter_window_comes_back", false);
+		tight.value = 20;
+		tight.slots = cases[i].slots;
+		variant[0] = (struct variant){.says = ASKS, .n = 2, .limit = {loose, tight}};
+		variant[1] = variant[0];
+		variant[1].n = 1 + cases[i].tried;
+		variant[1].limit[0].value = 20;
+		variant[1].limit[1].value = 250;
+		n_variants = 2;
+		load_first(&variant[0]);
+		traffic(3 * SECOND);
+		change_to(&variant[1], 2500 * MS);
+		traffic(5 * SECOND);
+		(void)end(NULL);
+		assert_int_equal(work.done, 1);
+		assert_false(work.broken);
+	}
+}
+
 static int run_again(const char *which)
 {
 	uint32_t kill = 0;
@@ -687,6 +726,7 @@ static int tests(void)
 	    CASE(16, test_kills),
 	    CASE(17, test_kills),
 	    cmocka_unit_test(test_a_trial_is_killed),
+	    cmocka_unit_test(test_a_tighter_window_comes_back),
 	};
 
 	cmocka_set_test_filter(getenv("FAMILY"));

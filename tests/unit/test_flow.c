@@ -467,7 +467,9 @@ static void test_change(void **unused)
 	assert_int_equal(now.plan.n_draining, 1);
 	assert_int_equal(now.bin.flows.sets, 0);
 	/* A longer gap of new flows alone is no tighter one: what gets looser is so at once. */
-	assert_int_equal(load(WITH("flows: 400", "{key: src, gap: 2s, rows: 1}")), 0);
+	assert_int_equal(
+	    load(WITH("flows: 400", "{key: src, gap: 2s, rows: 1}, {key: src, gap: 2s, of: new}")),
+	    0);
 	assert_int_equal(
 	    apply(WITH("flows: 400", "{key: src, gap: 1s, rows: 1}, {key: src, gap: 2s, of: "
 				     "new}")),

@@ -570,6 +570,33 @@ static void what_drains_moves_with_the_fleet(void **unused)
 	assert_int_equal(t->share_id, limit);
 }
 
+#define BY_BOTH(limits)                                                                   \
+	"clock: exact\nmemory: 1M\nfleet: {store: 'http://a', name: f}\nrules:\n- name: " \
+	"a\n  limits: [" limits "]\n"
+#define OWN(n)	  "{key: src, packets: " #n ", entries: 64, window: 60s}"
+#define FLEETS(n) "{key: src, packets: " #n ", entries: 64, window: 60s, fleet: yes}"
+
+/*
+ * A fleet's limit is longer by the drift of clocks than the host's own, and else the same: where
+ * one is raised beside the other, its old value holds for its time.
+ */
+static void raised_beside_a_twin(void **unused)
+{
+	static const char *const changes[][2] = {
+	    {BY_BOTH(FLEETS(50)), BY_BOTH(FLEETS(100) ", " OWN(50))},
+	    {BY_BOTH(OWN(50)), BY_BOTH(OWN(100) ", " FLEETS(50))},
+	    {BY_BOTH(FLEETS(50) ", " OWN(50)), BY_BOTH(FLEETS(100) ", " OWN(50))},
+	    {BY_BOTH(FLEETS(50) ", " OWN(50)), BY_BOTH(FLEETS(50) ", " OWN(100))},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(changes); i++) {
+		assert_int_equal(load(changes[i][0]), 0);
+		assert_int_equal(apply(changes[i][1]), 0);
+		assert_int_equal(now.plan.n_draining, 1);
+	}
+}
+
 /* Places are chosen by ids, of which some want the same one. */
 static void each_has_a_place(void **unused)
 {
@@ -809,6 +836,7 @@ int main(void)
 	    cmocka_unit_test(who_shares_with_whom),
 	    cmocka_unit_test(of_another_fleet_it_is_another),
 	    cmocka_unit_test(what_drains_moves_with_the_fleet),
+	    cmocka_unit_test(raised_beside_a_twin),
 	    cmocka_unit_test(each_has_a_place),
 	    cmocka_unit_test(each_keeps_its_place),
 	    cmocka_unit_test(it_counts_for_longer),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config/units.h"
+#include "plan/drift.h"
 #include "plan/kinds.h"
 #include "plan/throttles.h"
 #include "rule.h"
@@ -55,6 +56,11 @@ static uint64_t memory_ns(const struct pacer_limiter *t)
 static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {
 	return a->throttle.cooldown_ns == b->throttle.cooldown_ns;
+}
+
+static bool no_shorter(const struct pacer_limiter *a, const struct pacer_limiter *b)
+{
+	return drift_longer(a->throttle.cooldown_ns) >= b->throttle.cooldown_ns;
 }
 
 /*
@@ -204,6 +210,7 @@ const struct limit_kind kind_throttle = {
     .allowance = allowance,
     .take_value = take_value,
     .same_time = same_time,
+    .no_shorter = no_shorter,
     .value = value,
     .tune = tune,
     .most = most,

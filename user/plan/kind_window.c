@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config/units.h"
+#include "plan/drift.h"
 #include "plan/figures.h"
 #include "plan/flood.h"
 #include "plan/kinds.h"
@@ -123,6 +124,14 @@ static bool same_time(const struct pacer_limiter *a, const struct pacer_limiter 
 	uint64_t x = w->slot_ns * (w->ring - 1), y = v->slot_ns * (v->ring - 1);
 
 	return w->cost == v->cost && (x > y ? x - y : y - x) < PACER_SLOTS_MAX;
+}
+
+static bool no_shorter(const struct pacer_limiter *a, const struct pacer_limiter *b)
+{
+	const struct pacer_window *w = &a->window, *v = &b->window;
+
+	return w->cost == v->cost && drift_longer(w->slot_ns * (w->ring - 1)) + PACER_SLOTS_MAX >=
+					 v->slot_ns * (v->ring - 1);
 }
 
 static uint64_t value(const struct pacer_limiter *t)
@@ -290,6 +299,7 @@ const struct limit_kind kind_window = {
     .allowance = allowance,
     .take_value = take_value,
     .same_time = same_time,
+    .no_shorter = no_shorter,
     .value = value,
     .tune = tune,
     .most = most,

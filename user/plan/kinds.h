@@ -147,6 +147,8 @@ struct limit_kind {
 	uint64_t (*most)(const struct pacer_limiter *t); /* that it can be tuned to */
 	/* A value at which a packet that is denied now is let through. */
 	uint64_t (*enough)(const struct pacer_limiter *t, uint32_t len_bytes);
+	/* Is a's time no shorter than b's, but for a fleet's drift? NULL: of a rate, of a gap. */
+	bool (*no_shorter)(const struct pacer_limiter *a, const struct pacer_limiter *b);
 };
 
 extern const struct limit_kind kind_gap, kind_window, kind_rate, kind_throttle;

@@ -9,7 +9,9 @@
  * it has counted all that the window admitted. It stays in force for as long as that matters, kept
  * or draining, and is never looser than some policy's tightest limit of that key and time: for
  * where a tighter one stands beside it, a looser value is another change (outdone). In the policy
- * such a value has no effect, so nobody waits for it.
+ * such a value has no effect, so nobody waits for it. And so it is where another limit comes with
+ * it, of whatever key, which has not counted what s let through; and where a trial that lapses is
+ * such a change.
  *
  * A rate bounds windows of all lengths, so it answers for rates of another speed or key, too: where
  * it has not counted long enough what one of its rule that drains let through, it begins without a
@@ -112,59 +114,139 @@ static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
 }
 
 /*
- * Has the limit, of the draft and another speed, not counted what this one has let through? Nor has
- * one whose value is lowered, unless its state goes on: what it was may be in force until it ends.
+ * Does the draft count all that the limit, of its rule, has counted? Its state goes on, or it
+ * begins beside that, which drains, and is no looser. A rate that is lowered has to go on.
  */
-static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
-		     const struct draft *d, const struct pacer_limiter *old)
+static bool follows(const struct change *change, const struct draft *d,
+		    const struct pacer_limiter *was)
 {
 	const struct pacer_limiter *t = &d->limiter;
 	const struct limit_kind *kind = kind_of_limiter(t);
+	struct pacer_limiter as;
+	bool looser;
+
+	if (was->until_ns || was->kind != t->kind || !keymask_same(was, t))
+		return false;
+	looser = kind->allowance(t) >= kind->allowance(was);
+	if (kind->beside)
+		return kind->same_time(was, t) && (d->state == PLAN_KEPT || looser);
+	return same_shape(change, d, was, &as) || (kind->same_time(was, t) && looser);
+}
+
+/* Has the limit of the draft not counted what this one has let through? */
+static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
+		     const struct draft *d, const struct pacer_limiter *old)
+{
+	const struct limit_kind *kind = kind_of_limiter(&d->limiter);
+	bool rates = kind->beside && kind_of_limiter(old)->beside;
 	struct pacer_limiter ends = *old;
 
 	ends.until_ns = change->now_ns;
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		const struct pacer_limiter *was = &rule->limiter[k];
 
-		if (!was->until_ns && was->kind == t->kind && keymask_same(was, t) &&
-		    kind->same_time(was, t) && !kind->is_younger(was, &ends, change->now_ns) &&
-		    (d->state == PLAN_KEPT || kind->allowance(was) <= kind->allowance(t)))
+		if (was != old && follows(change, d, was) &&
+		    !(rates && kind->is_younger(was, &ends, change->now_ns)))
 			return false;
 	}
 	return true;
 }
 
+/* The draft that goes on with the limit, and is no looser, of those that are not `taken`. */
+static size_t tried_as(const struct change *change, const struct draft_rule *d, uint32_t taken,
+		       const struct pacer_limiter *was)
+{
+	struct pacer_limiter as;
+	size_t k = 0;
+
+	while (k < d->n &&
+	       (taken >> k & 1 || !same_shape(change, &d->at[k], was, &as) ||
+		kind_of_limiter(was)->allowance(&as) > kind_of_limiter(was)->allowance(was) ||
+		as.gap_ns < was->gap_ns))
+		k++;
+	return k;
+}
+
 /*
- * Is a value of the draft looser than before, and one beside it the tighter of its key and time, or
- * of any time where that is new? Or is it a burst that changes, and the larger of both still
- * builds, or would if it had been as large from its beginning on? What keys have taken meanwhile
- * would not count. Or one that grows, while keys owe to a larger one? None of them drains yet.
+ * Is one of the rule's others not in the policy on trial, or looser there? As that ends, it has not
+ * counted what that let through. Of rates trial.c sees to it, and what drains grows no more.
+ */
+static bool any_is_missed(const struct change *change, const struct draft_rule *d,
+			  const struct draft *of, const struct pacer_rule *rule,
+			  const struct pacer_limiter *old)
+{
+	uint32_t taken = 1u << (of - d->at);
+
+	if (!change->previous->trial || old->until_ns)
+		return false;
+	for (size_t i = 0; i < rule->n_limiters; i++) {
+		const struct pacer_limiter *was = &rule->limiter[i];
+		size_t k;
+
+		if (was == old || was->until_ns ||
+		    (kind_of_limiter(was)->beside && kind_of_limiter(old)->beside))
+			continue;
+		k = tried_as(change, d, taken, was);
+		if (k == d->n)
+			return true;
+		taken |= 1u << k;
+	}
+	return false;
+}
+
+static bool alike(const struct pacer_limiter *a, const struct pacer_limiter *b)
+{
+	return !((a->kind ^ b->kind) & ~PACER_LIMITER_FLEET) && keymask_same(a, b);
+}
+
+/* Of one key and kind: is the first one tighter than the second, in that one's time or a longer? */
+static bool is_tighter(const struct pacer_limiter *a, const struct pacer_limiter *b)
+{
+	const struct limit_kind *kind = kind_of_limiter(b);
+
+	return alike(a, b) && kind->allowance(a) < kind->allowance(b) &&
+	       (kind->same_time(a, b) || (kind->no_shorter && kind->no_shorter(a, b)));
+}
+
+/* What the second one admits is within the first, whatever that has not counted. */
+static bool is_no_tighter(const struct pacer_limiter *a, const struct pacer_limiter *b)
+{
+	const struct limit_kind *kind = kind_of_limiter(b);
+
+	return alike(a, b) && kind->allowance(a) >= kind->allowance(b) && kind->same_time(a, b);
+}
+
+/*
+ * Is a value of the draft looser than before, and one beside it the tighter, or one that has not
+ * counted what this has let through? Or tighter, on trial, and one is not tried? Or is it a burst
+ * that changes, and the larger of both still builds, or would if it had been as large from its
+ * beginning on? What keys have taken meanwhile would not count. Or one that grows, while keys owe
+ * to a larger one? None of them drains yet.
  */
 static bool outdone(const struct change *change, const struct draft_rule *d,
 		    const struct pacer_limiter *t, const struct draft *of,
 		    const struct pacer_rule *rule, const struct pacer_limiter *old)
 {
 	const struct limit_kind *kind = kind_of_limiter(t);
-	bool more = kind->allowance(t) > kind->allowance(old);
-	bool less = kind->allowance(t) < kind->allowance(old);
+	bool more = kind->allowance(t) > kind->allowance(old) || t->gap_ns < old->gap_ns;
+	bool less = kind->allowance(t) < kind->allowance(old) || t->gap_ns > old->gap_ns;
 
 	if (kind->beside && (more || less) &&
 	    (!kind->has_waited(more ? t : old, change->now_ns) || (more && kind->owes(t))))
 		return true;
+	if (less && any_is_missed(change, d, of, rule, old))
+		return true;
 	for (size_t k = 0; k < d->n; k++) {
 		const struct pacer_limiter *other = &d->at[k].limiter;
 
-		if (&d->at[k] == of || !keymask_same(other, t))
+		if (&d->at[k] == of)
 			continue;
-		if (other->kind & ~t->kind & PACER_LIMITER_NEW) /* it counts fewer packets */
-			continue;
-		if (t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns)
+		if (more && (is_tighter(other, t) ||
+			     (!is_no_tighter(other, t) && is_fresh(change, rule, &d->at[k], old))))
 			return true;
-		if (!more || other->kind != t->kind)
-			continue;
-		if (kind->same_time(other, t)
-			? kind->allowance(other) < kind->allowance(t)
-			: kind->beside && is_fresh(change, rule, &d->at[k], old))
+		if (t->gap_ns < old->gap_ns && t->gap_ns < other->gap_ns &&
+		    keymask_same(other, t) &&
+		    !(other->kind & ~t->kind & PACER_LIMITER_NEW)) /* which counts fewer packets */
 			return true;
 	}
 	return false;
