@@ -617,6 +617,12 @@ static void test_wrong_settings(void **state)
 	    {URL KEY IFACES "origins: [a b]\n", 4, "it has a comma or a blank: write a list"},
 	    {URL KEY IFACES "colour: red\n", 4, "colour"},
 	    {"a: [\n", 1, "not YAML"},
+	    {"", 1, "the settings are empty: write api_url, api_key and interfaces"},
+	    {URL KEY IFACES "---\n" URL, 5, "a second document: a file of settings is one"},
+	    {URL "api_key: !abc d\n" IFACES, 2, "says nothing in a file of settings: quote a text"},
+	    {URL KEY IFACES "update_frequency: 0s\n", 4,
+	     "update_frequency: 0 is no time: it must be more"},
+	    {URL KEY IFACES "timeout: 0s\n", 4, "timeout: 0 is no time: it must be more"},
 	};
 	struct policy_error error;
 	struct settings s;

@@ -168,11 +168,14 @@ static int read_root(struct source *s, struct settings *to)
 
 int settings_read(struct settings *to, const char *text, size_t len, struct policy_error *error)
 {
+	static const struct doc_words words = {
+	    "a file of settings", "the settings are empty: write api_url, api_key and interfaces",
+	    "0 is no time"};
 	struct source s;
 	int result;
 
 	*to = (struct settings){.every_ns = EVERY_NS, .timeout_ns = TIMEOUT_NS};
-	if (doc_open(&s, text, len, error))
+	if (doc_open_as(&s, &words, text, len, error))
 		return -1;
 	result = read_root(&s, to);
 	doc_close(&s);

@@ -121,7 +121,7 @@ int doc_more_than_zero(struct source *s, const struct place *at, const yaml_node
 		       uint64_t value)
 {
 	if (!value)
-		return doc_fail(s, doc_line(node), at, "0 is no limit: it must be more");
+		return doc_fail(s, doc_line(node), at, "%s: it must be more", s->words->zero);
 	return 0;
 }
 
@@ -464,15 +464,14 @@ static int MUST_USE load_document(struct source *s, yaml_parser_t *parser)
 	if (!yaml_parser_load(parser, &s->doc))
 		return syntax_error(s, parser);
 	if (!yaml_document_get_root_node(&s->doc)) {
-		result =
-		    doc_fail(s, 1, NULL, "the policy is empty: write rules: [] to limit nothing");
+		result = doc_fail(s, 1, NULL, "%s", s->words->empty);
 	} else if (!yaml_parser_load(parser, &second)) {
 		result = syntax_error(s, parser);
 	} else {
 		root = yaml_document_get_root_node(&second);
 		if (root)
-			result =
-			    doc_fail(s, doc_line(root), NULL, "a second document: a policy is one");
+			result = doc_fail(s, doc_line(root), NULL, "a second document: %s is one",
+					  s->words->name);
 		yaml_document_delete(&second);
 	}
 	if (result)
@@ -534,9 +533,9 @@ static int MUST_USE check_event(struct source *s, const yaml_event_t *event, int
 		return doc_fail(s, line, NULL, "nested too deep: at most %d levels", DEPTH_MAX);
 	if (tag && !is_type(tag))
 		return doc_fail(s, line, NULL,
-				"\"%s\" is a tag of YAML, and says nothing in a policy: quote a "
-				"text that begins with !",
-				doc_shown(tag).text);
+				"\"%s\" is a tag of YAML, and says nothing in %s: quote a text "
+				"that begins with !",
+				doc_shown(tag).text, s->words->name);
 	return 0;
 }
 
@@ -564,16 +563,16 @@ static int has_mark(const struct source *s)
 	return s->len >= 3 && !memcmp(s->text, "\xef\xbb\xbf", 3);
 }
 
-/* Open a text; close_source then frees what it holds. */
-int doc_open(struct source *s, const char *text, size_t len, struct policy_error *error)
+int doc_open_as(struct source *s, const struct doc_words *words, const char *text, size_t len,
+		struct policy_error *error)
 {
 	yaml_parser_t parser;
 	int result;
 
-	*s = (struct source){.text = text, .len = len, .error = error};
+	*s = (struct source){.words = words, .text = text, .len = len, .error = error};
 	if (len > PACER_DOC_MAX - 1)
-		return doc_fail(s, 0, NULL, "%zu or more bytes: a policy has at most %u", len,
-				PACER_DOC_MAX - 1);
+		return doc_fail(s, 0, NULL, "%zu or more bytes: %s has at most %u", len,
+				words->name, PACER_DOC_MAX - 1);
 	if (has_mark(s)) {
 		s->bom = 3;
 		s->text += s->bom;
@@ -586,6 +585,14 @@ int doc_open(struct source *s, const char *text, size_t len, struct policy_error
 	result = load_document(s, &parser);
 	yaml_parser_delete(&parser);
 	return result;
+}
+
+int doc_open(struct source *s, const char *text, size_t len, struct policy_error *error)
+{
+	static const struct doc_words words = {
+	    "a policy", "the policy is empty: write rules: [] to limit nothing", "0 is no limit"};
+
+	return doc_open_as(s, &words, text, len, error);
 }
 
 void doc_close(struct source *s)

@@ -17,8 +17,16 @@
 
 #define DOC_KEY_TAIL 128
 
+/* What a text is, in the words of what is wrong with it. */
+struct doc_words {
+	const char *name;  /* as "a policy" */
+	const char *empty; /* of a text with nothing in it: what, and what to write */
+	const char *zero;  /* of a 0 that would mean nothing */
+};
+
 /* A document being read, and where the first thing wrong with it is told. */
 struct source {
+	const struct doc_words *words;
 	yaml_document_t doc;
 	const char *text;
 	size_t len, bom; /* bytes of text, and of the mark before it that is no part of it */
@@ -73,8 +81,10 @@ struct list {
 	size_t size, max, *n;
 };
 
-/* Open a text; doc_close then frees what it holds. */
+/* Open a text; doc_close then frees what it holds. That of a policy, or of what the words say. */
 int MUST_USE doc_open(struct source *s, const char *text, size_t len, struct policy_error *error);
+int MUST_USE doc_open_as(struct source *s, const struct doc_words *words, const char *text,
+			 size_t len, struct policy_error *error);
 void doc_close(struct source *s);
 
 /* Says what is wrong; the caller returns what this gives. */
