@@ -626,6 +626,8 @@ wrong_settings()
 
 	check_of || fail "right settings are refused"
 	refused 2 'bouncer.yaml:5: .*"ftp://x" is no address: write http://127' check_of "api_url: ftp://x"
+	refused 2 'bouncer.yaml:5: api_url: "http:///" names no host' check_of "api_url: http:///"
+	refused 2 'bouncer.yaml:.*origins: name at least one' check_of "origins: []"
 	refused 2 'bouncer.yaml:.*name at least one' check_of "interfaces: []"
 	refused 2 'bouncer.yaml:.*longer than 15 characters' check_of "interfaces: [an-interface-with-a-long-name]"
 	refused 2 'bouncer.yaml:.*unknown field "api_kye": did you mean "api_key"' check_of "api_kye: x"

@@ -567,6 +567,10 @@ static void test_half_of_a_change(void **state)
 	}
 }
 
+#define URL    "api_url: http://127.0.0.1/\n"
+#define KEY    "api_key: abc\n"
+#define IFACES "interfaces: [eth0]\n"
+
 static void test_settings(void **state)
 {
 	static const char text[] = "api_url: https://127.0.0.1:8080/\napi_key: abc\n"
@@ -587,12 +591,25 @@ static void test_settings(void **state)
 	assert_int_equal(s.timeout_ns, 60 * S);
 }
 
+/* Hosts of each form: a name, numbers, and who asks before it. */
+static void test_hosts(void **state)
+{
+	static const char *const urls[] = {"http://a", "http://[::1]:8080/", "https://me:x@b:1/?c"};
+	struct policy_error error;
+	struct settings s;
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+		snprintf(text, sizeof(text), "api_url: \"%s\"\n" KEY IFACES, urls[i]);
+		assert_int_equal(settings_read(&s, text, strlen(text), &error), 0);
+		assert_string_equal(s.url, urls[i]);
+	}
+}
+
 /* A file that cannot be used: in which line, and why. */
 static void test_wrong_settings(void **state)
 {
-#define URL    "api_url: http://127.0.0.1/\n"
-#define KEY    "api_key: abc\n"
-#define IFACES "interfaces: [eth0]\n"
 	static const struct {
 		const char *text;
 		int line;
@@ -607,12 +624,20 @@ static void test_wrong_settings(void **state)
 	    {URL KEY "interfaces: [\"eth 0\"]\n", 3, "it has a blank or a control character in it"},
 	    {KEY IFACES "api_url: 127.0.0.1\n", 3, "\"127.0.0.1\" is no address: write http"},
 	    {KEY IFACES "api_url: https:127.0.0.1\n", 3, "\"https:127.0.0.1\" is no address"},
+	    {KEY IFACES "api_url: http:///\n", 3,
+	     "api_url: \"http:///\" names no host: write http"},
+	    {KEY IFACES "api_url: https://\n", 3, "\"https://\" names no host"},
+	    {KEY IFACES "api_url: http://:8080/\n", 3, "\"http://:8080/\" names no host"},
+	    {KEY IFACES "api_url: http://me@/v1@x\n", 3, "\"http://me@/v1@x\" names no host"},
+	    {KEY IFACES "api_url: http://?a\n", 3, "\"http://?a\" names no host"},
 	    {KEY IFACES "api_url: [a]\n", 3, "api_url"},
 	    {URL IFACES "api_key: \"a\\x7fb\"\n", 3, "it has a blank or a control character in it"},
 	    {URL KEY IFACES "update_frequency: often\n", 4, "update_frequency"},
 	    {URL KEY IFACES "timeout: never\n", 4, "timeout"},
 	    {URL KEY IFACES "timeout: 999ms\n", 4, "it is less than 1s"},
 	    {URL KEY IFACES "origins: [[a]]\n", 4, "origins"},
+	    {URL KEY IFACES "origins: []\n", 4,
+	     "origins: name at least one, [crowdsec], or leave it out for all"},
 	    {URL KEY IFACES "origins: [\"a,b\"]\n", 4, "it has a comma or a blank: write a list"},
 	    {URL KEY IFACES "origins: [a b]\n", 4, "it has a comma or a blank: write a list"},
 	    {URL KEY IFACES "colour: red\n", 4, "colour"},
@@ -671,6 +696,7 @@ int main(void)
 	    cmocka_unit_test(test_settings),	 cmocka_unit_test(test_wrong_settings),
 	    cmocka_unit_test(test_long_origins), cmocka_unit_test(test_too_many_bans),
 	    cmocka_unit_test(test_settled),	 cmocka_unit_test(test_more_values_than_text),
+	    cmocka_unit_test(test_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,18 @@ static int read_text(struct source *s, const struct place *at, const yaml_node_t
 	return 0;
 }
 
+/* Has it a name or a number between http:// and what follows the host? */
+static bool has_host(const char *url)
+{
+	const char *host = strstr(url, "//") + 2;
+	const char *end = host + strcspn(host, "/?#");
+
+	for (const char *c = host; c < end; c++)
+		if (*c == '@') /* what is before it is who asks */
+			host = c + 1;
+	return host < end && *host != ':';
+}
+
 static int read_url(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct settings *to = into;
@@ -38,6 +50,10 @@ static int read_url(struct source *s, const struct place *at, const yaml_node_t 
 	if (strncmp(to->url, "http://", 7) != 0 && strncmp(to->url, "https://", 8) != 0)
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" is no address: write http://127.0.0.1:8080/",
+				doc_shown(to->url).text);
+	if (!has_host(to->url))
+		return doc_fail(s, doc_line(node), at,
+				"\"%s\" names no host: write http://127.0.0.1:8080/",
 				doc_shown(to->url).text);
 	return 0;
 }
@@ -120,7 +136,12 @@ static int read_origins(struct source *s, const struct place *at, const yaml_nod
 	size_t n;
 	struct list list = {read_origin, to->origins, 0, 64, &n};
 
-	return doc_list(s, at, node, &list);
+	if (doc_list(s, at, node, &list))
+		return -1;
+	if (!n) /* "" would ask for all */
+		return doc_fail(s, doc_line(node), at,
+				"name at least one, [crowdsec], or leave it out for all");
+	return 0;
 }
 
 enum {
