@@ -986,8 +986,8 @@ def no_times():
             if args[0] == "suggest" and form:
                 continue
             done = run(*args, *form)
-            assert done.stderr == f"xdp-pacer: {path('simple.pcapng')}: no frame has a time: all 200 count " \
-                "at once, as one burst\n", (args, done.stderr)
+            assert done.stderr == f"xdp-pacer: {path('simple.pcapng')}: no frame has a time that can be " \
+                "counted with: all 200 count at once, as one burst\n", (args, done.stderr)
             assert not form or json.loads(done.stdout.splitlines()[0] if args[0] == "events" else done.stdout)
 
 

@@ -18,7 +18,7 @@
 #include "offline/capture.h"
 
 static char path[] = "/tmp/xdp-pacer-test.XXXXXX", warned[512];
-static unsigned int ends;
+static unsigned int ends, warnings;
 
 static unsigned int ahead[2]; /* frames that each of two replays was told of beforehand */
 
@@ -44,6 +44,7 @@ static void at_warning(const struct capture *c, const char *text)
 {
 	(void)c;
 	snprintf(warned, sizeof(warned), "%s", text);
+	warnings++;
 }
 
 static const struct capture_listener listener = {
@@ -159,7 +160,7 @@ static int begin(void **unused)
 	if (fd >= 0)
 		close(fd);
 	*warned = 0;
-	ends = 0;
+	ends = warnings = 0;
 	return 0;
 }
 
@@ -272,8 +273,53 @@ static void test_times(void **unused)
 		assert_int_equal(frame.time_ns, row[i].ns);
 		assert_int_equal(frame.now_ns, i < 6 ? row[i].ns : LAST_NS);
 	}
-	assert_non_null(strstr(warned, "frame 7 is "));
+	assert_int_equal(warnings, 2);
+	assert_non_null(strstr(warned, "frame 7 has a time before 1970, "));
 	capture_close(&c);
+}
+
+/* Times that cannot be counted with are said once, at the first frame or at the end of the first
+ * pass, and not that there are none. */
+static void test_times_of_no_clock(void **unused)
+{
+	static const struct {
+		uint32_t unit;
+		uint64_t time;
+		unsigned int of; /* how many frames are read when it is said */
+		const char *says;
+	} row[] = {
+	    {0, (uint64_t)INT64_MAX + 1, 1,
+	     "frame 1 has a time before 1970, which cannot be counted with: all such frames count "
+	     "at the latest time seen: see its interface's if_tsoffset and if_tsresol"},
+	    {0, INT64_MAX, 1,
+	     "frame 1 has a time beyond 2262-04-11, which cannot be counted with: all such frames "
+	     "count at that day: see its interface's if_tsoffset and if_tsresol"},
+	    {0x80 | 63, 1700000000000000000, 4,
+	     "no frame has a time that can be counted with: all 3 count at once, as one burst"},
+	    {0x80 | 63, 1, 4,
+	     "no frame has a time that can be counted with: all 3 count at once, as one burst"},
+	};
+	struct policy_error error = {0};
+	struct replay_frame frame;
+	struct capture c;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		begin_ng_of(DLT_EN10MB, row[i].unit);
+		for (unsigned int n = 0; n < 3; n++)
+			add_ng(row[i].time);
+		assert_int_equal(capture_open(&c, written(), &listener, &error), 0);
+		*warned = 0;
+		warnings = 0;
+		for (unsigned int n = 1; n <= 8; n++) { /* two passes, each with its end */
+			assert_int_equal(capture_next(&c, &frame), n % 4 != 0);
+			assert_string_equal(warned, n < row[i].of ? "" : row[i].says);
+			if (n % 4 == 0)
+				assert_int_equal(capture_again(&c, &error), 0);
+		}
+		assert_int_equal(warnings, 1);
+		capture_close(&c);
+	}
 }
 
 /* ... also within the last second. */
@@ -327,7 +373,7 @@ static void test_no_times(void **unused)
 			}
 			assert_int_equal(capture_next(&c, &frame), 0);
 			if (row[i].said && !pass)
-				assert_non_null(strstr(warned, "no frame has a time: "));
+				assert_non_null(strstr(warned, "no frame has a time that can "));
 			else
 				assert_string_equal(warned, "");
 			assert_false(c.damaged);
@@ -525,17 +571,12 @@ static void test_what_cannot_be_read(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_pipe),
-	    TEST(test_a_file),
-	    TEST(test_times),
-	    TEST(test_the_last_second),
-	    TEST(test_no_times),
-	    TEST(test_fractions),
-	    TEST(test_raw_ip),
-	    TEST(test_long_frames),
-	    TEST(test_interfaces_that_differ),
-	    TEST(test_damaged),
-	    TEST(test_what_cannot_be_read),
+	    TEST(test_a_pipe),		TEST(test_a_file),
+	    TEST(test_times),		TEST(test_times_of_no_clock),
+	    TEST(test_the_last_second), TEST(test_no_times),
+	    TEST(test_fractions),	TEST(test_raw_ip),
+	    TEST(test_long_frames),	TEST(test_interfaces_that_differ),
+	    TEST(test_damaged),		TEST(test_what_cannot_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,14 +105,16 @@ void capture_close(struct capture *c)
  * classic file has unsigned 32-bit seconds. libpcap takes them for signed ones, which is wrong from
  * 2038 on. So does it take the fraction, which may be anything there: it can lead back before 1970.
  */
-static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header)
+static uint64_t time_of(const struct capture *c, const struct pcap_pkthdr *header, int *beyond)
 {
 	int64_t s = c->classic ? (uint32_t)header->ts.tv_sec : header->ts.tv_sec;
 	int64_t ns;
 
+	*beyond = s < 0 ? -1 : 1;
 	if (s < 0 || s > LAST_NS / 1000000000)
 		return s < 0 ? 0 : LAST_NS;
 	ns = s * 1000000000 + header->ts.tv_usec;
+	*beyond = ns < 0 ? -1 : ns > LAST_NS;
 	if (ns > LAST_NS)
 		return LAST_NS;
 	return ns < 0 ? 0 : (uint64_t)ns;
@@ -134,7 +136,7 @@ static void fill_slot(const struct capture *c, const struct pcap_pkthdr *header,
 	memcpy(slot->data + made, data, captured);
 	slot->frame = (struct replay_frame){slot->data, captured + made,
 					    len <= UINT32_MAX - made ? len + made : len,
-					    time_of(c, header), 0};
+					    time_of(c, header, &slot->beyond), 0};
 }
 
 static void warn(const struct capture *c, const char *format, ...)
@@ -151,13 +153,38 @@ static void warn(const struct capture *c, const char *format, ...)
 	c->listener->warn(c, text);
 }
 
-/* Says so once, at the end of the first pass. */
+/*
+ * Says so once, at the end of the first pass. libpcap makes 0 or 1 ns of times that have too small
+ * a unit for it.
+ */
 static void tell_timeless(struct capture *c)
 {
-	if (c->timeless || c->frames < 2 || c->now_ns)
+	if (c->timeless || c->frames < 2 || c->now_ns > 1 || c->early)
 		return;
 	c->timeless = true;
-	warn(c, "no frame has a time: all %" PRIu64 " count at once, as one burst", c->frames);
+	warn(c,
+	     "no frame has a time that can be counted with: all %" PRIu64
+	     " count at once, as one burst",
+	     c->frames);
+}
+
+/*
+ * Says it once, at the first frame of each kind. Of a classic file it can be the fraction of a
+ * second alone, and then the second is right.
+ */
+static void tell_beyond(struct capture *c, int beyond)
+{
+	bool *told = beyond < 0 ? &c->early : &c->late;
+
+	if (!beyond || c->classic || *told)
+		return;
+	*told = true;
+	warn(c,
+	     "frame %" PRIu64
+	     " has a time %s, which cannot be counted with: all such frames count at %s: see its "
+	     "interface's if_tsoffset and if_tsresol",
+	     c->frames, beyond < 0 ? "before 1970" : "beyond 2262-04-11",
+	     beyond < 0 ? "the latest time seen" : "that day");
 }
 
 /* What libpcap does not read as one capture, in the words of its error, and what to do; NULL: what
@@ -200,11 +227,12 @@ static int at_end(struct capture *c, int got)
  * Sets the time at which the frame counts, which never runs backwards. It warns once, at the first
  * frame whose own time does.
  */
-static void tell_time(struct capture *c, struct replay_frame *frame)
+static void tell_time(struct capture *c, struct replay_frame *frame, int beyond)
 {
 	char text[32];
 
-	if (frame->time_ns < c->now_ns && !c->ran_back) {
+	tell_beyond(c, beyond);
+	if (frame->time_ns < c->now_ns && !c->ran_back && (beyond >= 0 || c->classic)) {
 		c->ran_back = true;
 		warn(
 		    c,
@@ -243,12 +271,15 @@ static void read_ahead(struct capture *c)
 
 int capture_next(struct capture *c, struct replay_frame *frame)
 {
+	const struct capture_slot *slot;
+
 	read_ahead(c);
 	if (c->frames == c->read)
 		return at_end(c, c->got);
-	*frame = c->slot[c->frames % CAPTURE_AHEAD].frame;
+	slot = &c->slot[c->frames % CAPTURE_AHEAD];
+	*frame = slot->frame;
 	c->frames++;
-	tell_time(c, frame);
+	tell_time(c, frame, slot->beyond);
 	if (!(c->frames & 0xffff))
 		c->listener->progress(c);
 	return 1;

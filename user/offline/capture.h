@@ -6,7 +6,8 @@
  * Error: if the capture is damaged, the frames before the damage count, and the listener is told.
  * So it is of a pcapng from the first interface on that has another link type or snapshot length.
  * The listener is also told of the first frame with a time before an earlier frame. Such frames
- * count at the latest time seen. Times end an hour before 2^63 ns: later ones are that one.
+ * count at the latest time seen. Times end an hour before 2^63 ns: later ones are that one, and
+ * those before 1970 are 0. The listener is told of the first one that pcapng has of each.
  * Where no frame has a time, as in pcapng's simple packet blocks, the listener is told at the end.
  *
  * A file's frames are read ahead of the one that is returned, and told to whoever wants to know
@@ -36,6 +37,7 @@ struct capture_listener {
 /* A frame, with its bytes. */
 struct capture_slot {
 	struct replay_frame frame;
+	int beyond; /* its time: -1 before 1970, 1 beyond the last one */
 	uint8_t data[REPLAY_HEAD_BYTES];
 };
 
@@ -54,6 +56,7 @@ struct capture {
 	bool classic;		   /* a classic file, whose 32 bits of seconds last until 2106 */
 	bool ran_back;		   /* its clock ran backwards, and the listener was told */
 	bool timeless;		   /* no frame had a time, and the listener was told */
+	bool early, late;	   /* one had a time before 1970, or beyond, and so on */
 	uint64_t now_ns;	   /* the latest time seen in this pass */
 	struct replay *replays[2]; /* told of frames that are read ahead */
 	struct capture_slot slot[CAPTURE_AHEAD]; /* by number of frame */
