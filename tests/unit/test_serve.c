@@ -339,6 +339,11 @@ int misused(const char *verb, const char *format, ...)
 	return EXIT_WRONG;
 }
 
+int misused_stream(const char *verb, const char *path)
+{
+	return strcmp(path, "-") ? EXIT_DONE : misused(verb, "%s", path);
+}
+
 bool several_all(const struct options *o)
 {
 	(void)o;

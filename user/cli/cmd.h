@@ -131,6 +131,8 @@ void complaint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain(const char *file, const struct policy_error *error);
 /* "xdp-pacer VERB: ..." and how to get help, on stderr; returns EXIT_WRONG. */
 int misused(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, of "-" in the place of a state's file; 0: it is another. */
+int misused_stream(const char *verb, const char *file);
 /* "xdp-pacer: VERB: WHAT" on stderr; returns EXIT_FAILED. */
 int gave_up(const char *verb, const char *what);
 

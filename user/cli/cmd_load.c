@@ -268,7 +268,7 @@ static int check_names(const struct options *o)
 		for (int k = 0; k < i; k++)
 			if (!strcmp(o->args[i], o->args[k]))
 				return misused("load", "%s is named twice", o->args[i]);
-	return EXIT_DONE;
+	return o->restore ? misused_stream("load", o->restore) : EXIT_DONE;
 }
 
 static int load_restored(const struct options *o, char **text, struct policy **policy)

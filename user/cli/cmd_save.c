@@ -39,9 +39,12 @@ static int save(struct attached *a, const struct options *o)
 
 static int run_save(struct options *o)
 {
+	int code;
+
 	if (o->n_args != 2 || several_all(o))
 		return misused("save", "it wants one interface and a file");
-	return with_pacer(o, save);
+	code = misused_stream("save", o->args[1]);
+	return code ? code : with_pacer(o, save);
 }
 
 static const struct option_row save_options[] = {

@@ -240,7 +240,9 @@ static int run_serve(struct options *o)
 
 	if (o->n_args != 1 || several_all(o) || !o->policy || !o->state)
 		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
-	code = begin(o->args[0], o, &a);
+	code = misused_stream("serve", o->state);
+	if (!code)
+		code = begin(o->args[0], o, &a);
 	if (code)
 		return code;
 	file_lock_ends_after(FILE_LOCK_LAST_MS); /* all that it waits for from now on is to save */

@@ -70,6 +70,13 @@ int misused(const char *verb, const char *format, ...)
 	return EXIT_WRONG;
 }
 
+int misused_stream(const char *verb, const char *file)
+{
+	return strcmp(file, "-") ? EXIT_DONE
+				 : misused(verb, "a state is in a file, and - is none: write ./- "
+						 "for a file of that name");
+}
+
 int gave_up(const char *verb, const char *what)
 {
 	complaint("%s: %s", verb, what);
