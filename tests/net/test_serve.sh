@@ -209,6 +209,24 @@ bad_state()
 	stop TERM 0
 }
 
+# That the state cannot be saved is said at the start, and not at the first save.
+no_folder()
+{
+	local code=0 none=$work/none/s0.state
+
+	limit one 10
+	background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/one.yaml" --state "$none" >"$work/out" 2>"$work/err"
+	until_true 20 grep -q "the pacer is" "$work/out" || fail "$(cat "$work/err")" || return
+	equal "$(cat "$work/err")" "xdp-pacer: $none: the state cannot be written: its folder: No such file or directory: make it, or name another file" "what it said" || return
+	arrive "10" n=12
+	mkdir "$work/none"
+	kill -TERM "$pid"
+	wait "$pid" || code=$?
+	equal "$code" 0 "exit code: $(cat "$work/err")" || return
+	[ -s "$none" ] || fail "it is not saved" || return
+	off
+}
+
 # An interface that is down is put up; one that goes, or whose pacer somebody takes off, ends it.
 interfaces()
 {
@@ -396,6 +414,7 @@ check serve-saves-behind-another saves_behind_another
 check serve-killed killed
 check serve-reload reload
 check serve-bad-state bad_state
+check serve-no-folder no_folder
 check serve-interfaces interfaces
 check serve-comes-back comes_back
 check serve-saved-and-gone saved_and_gone

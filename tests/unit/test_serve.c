@@ -36,6 +36,7 @@ static struct {
 	uint32_t abi;
 	int cpus;
 	bool unread;	     /* the saved state */
+	bool no_folder;	     /* to save it in */
 	bool unfit;	     /* it does not go with the policy */
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
@@ -177,6 +178,11 @@ int restore_plan(struct state *s, const struct policy *p, const struct clocks *n
 	(void)what;
 	plan->lines = 1;
 	return on.unfit ? policy_fail(e, 0, "s0.state: it does not fit") : 0;
+}
+
+int state_folder(const char *path, struct policy_error *e)
+{
+	return on.no_folder ? policy_fail(e, 0, "%s: its folder cannot be written", path) : 0;
 }
 
 int state_read(const char *file, struct state *s, struct policy_error *e)
@@ -797,6 +803,11 @@ static void test_wrong(void **unused)
 	on.unread = true;
 	assert_int_equal(run(), EXIT_DONE);
 	assert_string_equal(said, "/dev/null: is damaged\n");
+	begin(unused);
+	on.no_folder = true; /* said at the start, and it serves */
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(said, "/dev/null: its folder cannot be written\n");
+	begin(unused);
 	assert_int_equal(verb_serve.run(&(struct options){.n_args = 1, .policy = "a.yaml"}),
 			 EXIT_WRONG);
 	assert_int_equal(verb_serve.run(&(struct options){.n_args = 1, .state = "s"}), EXIT_WRONG);

@@ -136,6 +136,48 @@ static void as_it_was(void **unused)
 	state_free(&s);
 }
 
+/* Before anything is written: whether the folder is there, is one, and may be written to. */
+static void of_a_folder(void **unused)
+{
+	static const struct {
+		const char *file, *says; /* NULL: it may */
+	} row[] = {
+	    {"/no-such-folder/s0.state",
+	     "No such file or directory: make it, or name another file"},
+	    {"/dev/null/s0.state",
+	     "Not a directory: see that it may be written to, or name another "
+	     "file"},
+	    {"s0.state", NULL},
+	    {"/tmp/s0.state", NULL},
+	};
+	char text[300], here[PATH_MAX];
+
+	(void)unused;
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(folder), 0);
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		assert_int_equal(state_folder(row[i].file, &error), row[i].says ? -1 : 0);
+		if (!row[i].says)
+			continue;
+		snprintf(text, sizeof(text), "%s: the state cannot be written: its folder: %s",
+			 row[i].file, row[i].says);
+		assert_memory_equal(error.text, text, strlen(text));
+	}
+	assert_int_equal(chmod(folder, 0555), 0);
+	if (!geteuid())
+		assert_int_equal(seteuid(65534), 0); /* root may write everywhere */
+	assert_int_equal(state_folder(path, &error), -1);
+	snprintf(text, sizeof(text),
+		 "%s: the state cannot be written: its folder: Permission denied: see that it may "
+		 "be written to, or name another file",
+		 path);
+	assert_string_equal(error.text, text);
+	if (!getuid())
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(folder, 0700), 0);
+	assert_int_equal(chdir(here), 0);
+}
+
 /* One that an older tool wrote, which left out what sets had counted. */
 static void of_version_1(void **unused)
 {
@@ -832,6 +874,7 @@ int main(void)
 	    cmocka_unit_test(long_runs),
 	    cmocka_unit_test(full),
 	    cmocka_unit_test(nowhere),
+	    cmocka_unit_test(of_a_folder),
 	    cmocka_unit_test(cleaned),
 	    cmocka_unit_test(cleaned_before_it_is_locked),
 	    cmocka_unit_test(cleaned_as_it_is_saved),

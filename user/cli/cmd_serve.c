@@ -23,6 +23,7 @@
 #include "live/pinned.h"
 #include "live/save.h"
 #include "live/serve.h"
+#include "live/state_file.h"
 #include "sets/texts.h"
 
 #define EVERY_NS (10 * 60 * 1000000000ull)
@@ -100,6 +101,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	tags_noted(a);
 	if (*why.text)
 		complaint("%s", why.text);
+	if (state_folder(o->state, &error))
+		complaint("%s", error.text);
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", ifname, "%s: ", printable(ifname).text);

@@ -286,6 +286,22 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes,
 	return result;
 }
 
+int state_folder(const char *file, struct policy_error *error)
+{
+	const char *slash = strrchr(file, '/');
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - file) + 1 : 2,
+		 slash ? file : "./");
+	if (!faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		return 0;
+	return policy_fail(error, 0,
+			   "%.200s: the state cannot be written: its folder: %s: %s, or name "
+			   "another file",
+			   file, strerror(errno),
+			   errno == ENOENT ? "make it" : "see that it may be written to");
+}
+
 /* --- what killed saves left ---------------------------------------------------------------- */
 
 /* Open and locked, so that nobody begins to write to it; -1: it is none, or somebody does. */
