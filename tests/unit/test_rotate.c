@@ -143,14 +143,14 @@ static void test_with_a_change(void **unused)
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN ", " GAP)), 0);
 	previous = (struct compile_previous){now.policy, &now.bin, now.plan.lines, true, false};
-	assert_int_equal(apply_after(rule_of("clock: exact", "{key: src, packets: 99, window: 1s}, "
+	assert_int_equal(apply_after(rule_of("clock: exact", "{key: src, packets: 5, window: 1s}, "
 							     "{key: dst, packets: 9, window: 1s}"),
 				     &previous),
 			 0);
 	assert_string_equal(limiters_text(0), "Rw~ Rw+ Sg- Rw-");
 	assert_true(limiter(0)->secret && limiter(1)->secret && !limiter(2)->secret &&
 		    !limiter(3)->secret);
-	assert_true(limiter(0)->window.limit == 99 && limiter(3)->window.limit == 99);
+	assert_true(limiter(0)->window.limit == 5 && limiter(3)->window.limit == 5);
 }
 
 /* A limit under the old secret is no other's past: it would have its lines without its secret. */

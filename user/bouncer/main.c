@@ -20,6 +20,7 @@
 #include "bouncer/place.h"
 #include "bouncer/say.h"
 #include "bouncer/settings.h"
+#include "config/cause.h"
 #include "config/file_lock.h"
 #include "fleet/json.h"
 #include "live/descriptors.h"
@@ -120,25 +121,10 @@ static int take_answer(struct bouncer *b, const struct lapi_answer *answer, bool
 	return 0;
 }
 
-/* But for numbers, such as how long it took. One of HTTP is a cause of its own. */
-static bool same_cause(const char *a, const char *b)
-{
-	const char *numbers = strstr(a, "HTTP status") ? "" : "0123456789";
-
-	for (;; a++, b++) {
-		a += strspn(a, numbers);
-		b += strspn(b, numbers);
-		if (*a != *b)
-			return false;
-		if (!*a)
-			return true;
-	}
-}
-
 /* Each cause once, until another follows. */
 static void say_down(struct bouncer *b, const struct policy_error *why)
 {
-	if (!same_cause(b->down.text, why->text))
+	if (!cause_same(b->down.text, why->text))
 		bouncer_say("%s%s", why->text,
 			    b->asked ? ": what is banned lasts as long as was decided" : "");
 	b->down = *why;

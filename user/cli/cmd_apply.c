@@ -94,7 +94,7 @@ static int run_apply(struct options *o)
 	int code;
 
 	if (o->n_args != 1 || !o->policy)
-		return misused("apply", "it wants one interface and -c POLICY");
+		return misused("apply", "it wants one interface or more, and -c POLICY");
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
@@ -154,7 +154,7 @@ static int confirm(struct attached *a, const struct options *o)
 static int run_confirm(struct options *o)
 {
 	if (o->n_args != 1)
-		return misused("confirm", "it wants one interface");
+		return misused("confirm", "it wants one interface or more");
 	return with_pacer(o, confirm);
 }
 
@@ -272,7 +272,7 @@ static int set(struct attached *a, const struct options *o)
 static int run_set(struct options *o)
 {
 	if (o->n_args < 2)
-		return misused("set", "it wants one interface and RULE.FIELD=VALUE");
+		return misused("set", "it wants one interface or more, and RULE.FIELD=VALUE");
 	if (o->save && o->confirm_ns)
 		return misused("set", "what is on trial is not saved: confirm it, and say it again "
 				      "with --save");

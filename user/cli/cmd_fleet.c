@@ -27,6 +27,7 @@
 #include "cli/fleet_number.h"
 #include "cli/fleet_policy.h"
 #include "cli/several.h"
+#include "config/cause.h"
 #include "config/text.h"
 #include "config/whole_path.h"
 #include "estimate/heaviest.h"
@@ -63,6 +64,9 @@ struct agent {
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
 	bool moved;			/* its policy is of this fleet no more: it leaves */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
+	/* why the store has not answered since it did last, of each of its endpoints */
+	char outage[STORE_ENDPOINTS_MAX][STORE_WHY];
+	uint32_t outages;
 };
 
 /* --- what is said ---------------------------------------------------------------------------- */
@@ -91,6 +95,29 @@ __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const cha
 	snprintf(g->said, sizeof(g->said), "%s", text);
 	tell(g, text);
 	sd_notifyf(0, "STATUS=%s", printable(text).text);
+}
+
+/* Its endpoints are asked one after the other: each cause is said once, until the store answers. */
+static void say_down(struct agent *g, const char *why)
+{
+	for (uint32_t i = 0; i < g->outages; i++)
+		if (cause_same(g->outage[i], why))
+			return;
+	if (g->outages < STORE_ENDPOINTS_MAX)
+		snprintf(g->outage[g->outages++], STORE_WHY, "%s", why);
+	say(g, "%s", why);
+}
+
+/* The name of a rule of the policy in force, for a line. */
+static struct printable rule_name(const struct agent *g, size_t rule)
+{
+	struct policy_error unused = {0};
+	struct policy *policy = copies_policy(&g->a, copies_in_force(&g->a), &unused);
+	struct printable name =
+	    printable(policy && rule < policy->n_rules ? policy->rule[rule].name : "that is gone");
+
+	policy_free(policy);
+	return name;
 }
 
 static const char *trouble_text(enum fleet_trouble trouble)
@@ -135,17 +162,16 @@ static void say_scarce(struct agent *g, const struct fleet_limit *limit)
 
 	if (units < g->talk.members)
 		say(g,
-		    "a limit of rule %zu: it has fewer units (%" PRIu64
-		    ") than members (%u): those "
+		    "a limit of rule %s: it has fewer units (%" PRIu64 ") than members (%u): those "
 		    "without one deny, until another gives one up: raise the limit, or leave "
 		    "fleet: yes out",
-		    limit->rule, units, g->talk.members);
+		    rule_name(g, limit->rule).text, units, g->talk.members);
 	else
 		say(g,
-		    "a limit of rule %zu: it has room for fewer packets (%" PRIu64
+		    "a limit of rule %s: it has room for fewer packets (%" PRIu64
 		    ") at once than members (%u): an equal part lets none of them through: "
 		    "raise the limit, or leave fleet: yes out",
-		    limit->rule, parts, g->talk.members);
+		    rule_name(g, limit->rule).text, parts, g->talk.members);
 }
 
 /* Does the part that this host keeps for when it is cut off let a packet through? */
@@ -186,10 +212,10 @@ static bool say_kept(struct agent *g)
 		if (!s->sure || s->leaving || !is_kept(s))
 			continue;
 		say(g,
-		    "a limit of rule %zu: of its %" PRIu64 " units %" PRIu64
+		    "a limit of rule %s: of its %" PRIu64 " units %" PRIu64
 		    " are kept for members that may be cut off, %" PRIu64
 		    " of them for those that are not there: see \"cut_off\" in docs/fleet.md",
-		    g->of.limit[i].rule, fleet_limit(&s->record), all, gone);
+		    rule_name(g, g->of.limit[i].rule).text, fleet_limit(&s->record), all, gone);
 		return true;
 	}
 	return false;
@@ -214,7 +240,7 @@ static void say_state(struct agent *g)
 		    "--state on one of them",
 		    g->fleet.name);
 	else if (worst != FLEET_WELL)
-		say(g, "a limit of rule %zu: %s%s%s", rule, trouble_text(worst),
+		say(g, "a limit of rule %s: %s%s%s", rule_name(g, rule).text, trouble_text(worst),
 		    *g->talk.why ? ": " : "", g->talk.why);
 	else if ((few = scarce(g)))
 		say_scarce(g, few);
@@ -222,11 +248,11 @@ static void say_state(struct agent *g)
 		return;
 	else if ((few = keeps_none(g)))
 		say(g,
-		    "a limit of rule %zu: this host has no reserve of it that lets a packet "
+		    "a limit of rule %s: this host has no reserve of it that lets a packet "
 		    "through "
 		    "(cut_off: local), since it is too small for %u member%s: it denies when it is "
 		    "cut off",
-		    few->rule, g->talk.members, g->talk.members == 1 ? "" : "s");
+		    rule_name(g, few->rule).text, g->talk.members, g->talk.members == 1 ? "" : "s");
 	else if (g->talk.strangers)
 		say(g,
 		    "%u limit%s in use by others of fleet %s: not in this policy: see that "
@@ -473,6 +499,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 	uint32_t chance;
 
 	if (talk_send(&g->talk, request)) {
+		g->outages = 0;
 		if (g->talk.back)
 			went_back(g);
 		fleet_say_all(&g->of, &g->a, g->talk.members, g->talk.answered_ns);
@@ -482,7 +509,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 			say_state(g);
 		return;
 	}
-	say(g, "%s", talk_why(&g->talk));
+	say_down(g, talk_why(&g->talk));
 	g->retry_ns = host_now_ns() + SECOND_NS / 2;
 }
 
@@ -536,10 +563,10 @@ static bool share_items(struct agent *g)
 	g->items.exchange.odd[0] = 0;
 	if (well)
 		return true;
-	say(g, "%s",
-	    *error.text			? error.text
-	    : g->items.exchange.starved ? "no memory for what hosts share: it is tried again"
-					: talk_why(&g->talk));
+	say_down(g, *error.text ? error.text
+		    : g->items.exchange.starved
+			? "no memory for what hosts share: it is tried again"
+			: talk_why(&g->talk));
 	g->retry_ns = host_now_ns() + SECOND_NS / 2;
 	return false;
 }
@@ -599,12 +626,19 @@ static void say_rest(struct agent *g)
 		i++;
 	if (i < g->member.shares)
 		say(g,
-		    "its shares were not given back within %d s: of a limit of rule %zu %" PRIu64
+		    "its shares were not given back within %d s: of a limit of rule %s %" PRIu64
 		    " units stay its own (cut_off: local), and others have the rest a window after "
 		    "its session, which ends in %d s at most: once the store answers, start its "
 		    "agent, and stop it",
-		    LEAVE_MS / 1000, g->of.limit[i].rule,
+		    LEAVE_MS / 1000, rule_name(g, g->of.limit[i].rule).text,
 		    fleet_kept(&g->member, &g->member.share[i]), TTL_S);
+	else if (!g->member.answered)
+		say(g,
+		    "the store never answered, so that nothing was given back: what an agent "
+		    "before "
+		    "this one had, others have a window after its session, which ends in %d s at "
+		    "most",
+		    TTL_S);
 	else if (!fleet_gone(&g->member))
 		say(g,
 		    "its shares were not given back within %d s: others have them a window after "

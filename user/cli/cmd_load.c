@@ -374,7 +374,7 @@ static int unload(const char *ifname, const struct options *o)
 static int run_unload(struct options *o)
 {
 	if (o->n_args != 1)
-		return misused("unload", "it wants one interface");
+		return misused("unload", "it wants one interface or more");
 	return unload(o->args[0], o);
 }
 

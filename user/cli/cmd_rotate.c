@@ -62,7 +62,7 @@ static int rotate(struct attached *a, const struct options *o)
 static int run_rotate(struct options *o)
 {
 	if (o->n_args != 1)
-		return misused("rotate", "it wants one interface");
+		return misused("rotate", "it wants one interface or more");
 	return with_pacer(o, rotate);
 }
 

@@ -296,7 +296,7 @@ static int read_and_show(struct attached *a, const struct options *o)
 static int run_sample(struct options *o)
 {
 	if (o->n_args != 1)
-		return misused("sample", "it wants one interface");
+		return misused("sample", "it wants one interface or more");
 	return with_pacer(o, read_and_show);
 }
 

@@ -161,7 +161,7 @@ static int run_shadow(struct options *o)
 	int wishes = (o->policy != NULL) + o->promote + o->stop;
 
 	if (o->n_args != 1)
-		return misused("shadow", "it wants one interface");
+		return misused("shadow", "it wants one interface or more");
 	if (wishes > 1)
 		return misused("shadow",
 			       "it wants one of -c POLICY, --promote and --stop, or none");

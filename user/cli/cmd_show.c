@@ -117,7 +117,7 @@ static int show(struct attached *a, const struct options *o)
 static int run_show(struct options *o)
 {
 	if (o->n_args != 1)
-		return misused("show", "it wants one interface");
+		return misused("show", "it wants one interface or more");
 	return with_pacer(o, show);
 }
 

@@ -36,7 +36,7 @@ static int run_upgrade(struct options *o)
 	int fd, code;
 
 	if (o->n_args != 1)
-		return misused("upgrade", "it wants one interface");
+		return misused("upgrade", "it wants one interface or more");
 	/* Changes of others wait; a pacer of another ABI has no lock, and is refused below. */
 	fd = copies_lock(&error);
 	if (fd < 0)
