@@ -137,6 +137,10 @@ agent_up()
 	nsenter --net="/run/netns/$NS-$1" "$BUILD/xdp-pacer" fleet e0 --state "$work/member$1" "${@:2}" \
 		>>"$work/agent$1" 2>&1 &
 	agent[$1]=$!
+	# A signal that came before would be lost: it would be the shell's, whose traps it is for.
+	while grep -qs '^bash' "/proc/$!/comm"; do
+		sleep 0.01
+	done
 }
 
 # send_to HOST PPS SECONDS [SOURCE]: its frames; those that the pacer lets through are in $work/framesHOST.
