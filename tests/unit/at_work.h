@@ -293,17 +293,31 @@ static void take_later(struct loosest *l, const struct variant *v, const struct 
 	}
 }
 
-/* Did the policy have one of the limits of the next one that binds there, if of another value? */
-static bool has_next(const struct loosest *l, const struct variant *v, const struct asked *q)
+static bool has(const struct variant *v, const struct limit *t)
 {
-	for (uint32_t i = 0; i < l->next->n; i++) {
-		const struct limit *t = &l->next->limit[i];
+	for (uint32_t k = 0; k < v->n; k++)
+		if (v->limit[k].kind == t->kind && v->limit[k].by == t->by &&
+		    v->limit[k].of_new == t->of_new && v->limit[k].rule == t->rule &&
+		    pace_of(&v->limit[k]) == pace_of(t))
+			return true;
+	return false;
+}
 
-		for (uint32_t k = 0; k < v->n; k++)
-			if (bounds(t, q) && is_wider(t, q) == l->wider &&
-			    v->limit[k].kind == t->kind && v->limit[k].by == t->by &&
-			    v->limit[k].of_new == t->of_new && v->limit[k].rule == t->rule &&
-			    pace_of(&v->limit[k]) == pace_of(t))
+/*
+ * Of the limits that bind in the policy that came after the i-th: was one there by then, if of
+ * another value, and did not count at first in the window from from_ns on?
+ */
+static bool came_before(const struct loosest *l, uint32_t i, uint64_t from_ns,
+			const struct asked *q)
+{
+	for (uint32_t k = 0; k < l->next->n; k++) {
+		const struct limit *t = &l->next->limit[k];
+
+		if (!bounds(t, q) || is_wider(t, q) != l->wider ||
+		    !has(&variant[since[i].variant], t))
+			continue;
+		for (uint32_t j = i; since[j].at_ns > from_ns && j--;)
+			if (!has(&variant[since[j].variant], t))
 				return true;
 	}
 	return false;
@@ -313,9 +327,10 @@ static bool has_next(const struct loosest *l, const struct variant *v, const str
  * A limit of another key, or of new flows beside one of all, that came a moment before another one
  * was raised, does not know what that let through before: docs/limits.md. So that comes on top.
  */
-static void part_from_later(struct loosest *l, const struct variant *v, const struct asked *q,
+static void part_from_later(struct loosest *l, uint32_t i, uint64_t from_ns, const struct asked *q,
 			    struct most most)
 {
+	const struct variant *v = &variant[since[i].variant];
 	struct loosest step = {0};
 
 	if (most.most == 0) /* it denies all */
@@ -323,7 +338,7 @@ static void part_from_later(struct loosest *l, const struct variant *v, const st
 	if (l->next)
 		take_later(&step, l->next, q);
 	if (most.wider != l->wider &&
-	    (is_raised(l, v, q) || (is_raised(&step, v, q) && has_next(l, v, q))))
+	    (is_raised(l, v, q) || (is_raised(&step, v, q) && came_before(l, i, from_ns, q))))
 		*l = (struct loosest){.unknown = sum_of_loosest(l)};
 	l->wider = most.wider;
 	if (l->next)
@@ -331,12 +346,14 @@ static void part_from_later(struct loosest *l, const struct variant *v, const st
 	l->next = v;
 }
 
-static void take_loosest(struct loosest *l, const struct variant *v, const struct asked *q,
+/* The i-th. */
+static void take_loosest(struct loosest *l, uint32_t i, uint64_t from_ns, const struct asked *q,
 			 bool long_ago)
 {
+	const struct variant *v = &variant[since[i].variant];
 	struct most most = most_of(v, q, false);
 
-	part_from_later(l, v, q, most);
+	part_from_later(l, i, from_ns, q, most);
 	l->of_time[most.time] = fmax(l->of_time[most.time], most.most);
 	l->alike = fmax(l->alike, most_of(v, q, true).most);
 	if (long_ago)
@@ -375,7 +392,7 @@ static double most_since(uint64_t from_ns, const struct asked *q)
 			long_ago = true;
 		else
 			denied_ns = 0;
-		take_loosest(&loosest, v, q, long_ago);
+		take_loosest(&loosest, i, from_ns, q, long_ago);
 		end_ns = since[i].at_ns;
 		if (end_ns < from_ns)
 			break;

@@ -811,6 +811,49 @@ static void test_a_change_outlasts_the_tick_after_a_trial(void **unused)
 	assert_int_equal(kernel_now_ns, 100 * SECOND);
 }
 
+/*
+ * Of two limits one is lowered, and so grows as the trial ends, and the other one has another
+ * value, or another time from packet to packet, that has counted nothing from before: neither goes
+ * on.
+ */
+static void test_a_trial_the_other_way_round(void **unused)
+{
+#define BY_PORT "{key: src+dport, packets: "
+#define GAPS	", window: 1s, entries: 64}, {key: src, gap: "
+	static const struct {
+		const char *was, *is;
+		bool trial;
+		uint32_t draining;
+	} cases[] = {
+	    {"{key: src, packets: 250, window: 1s}, " BY_PORT "25, window: 1s}",
+	     "{key: src, packets: 25, window: 1s}, " BY_PORT "250, window: 1s}", true, 2},
+	    {"{key: src, packets: 250" GAPS "20ms}", "{key: src, packets: 100" GAPS "5ms}", true,
+	     1},
+	    {"{key: src, packets: 100, window: 1s, entries: 64}",
+	     "{key: src, packets: 200" GAPS "20ms}", false, 1},
+	    {"{key: src, packets: 250" GAPS "20ms}", "{key: src, packets: 200" GAPS "30ms}", true,
+	     0},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		char text[512];
+
+		snprintf(text, sizeof(text), SMALL RULE("%s"), cases[i].was);
+		begin(text);
+		snprintf(text, sizeof(text), SMALL RULE("%s"), cases[i].is);
+		if (cases[i].trial)
+			try_out(text);
+		else
+			change_to(text);
+		assert_int_equal(plan.n_draining, cases[i].draining);
+		end(NULL);
+	}
+	begin(SMALL RULE(WINDOW));
+#undef BY_PORT
+#undef GAPS
+}
+
 /* The serial that somebody saw on trial is no other policy's: they are told apart by it alone. */
 static void test_a_serial_comes_once(void **unused)
 {
@@ -2135,6 +2178,12 @@ static void test_frozen(void **unused)
 	assert_string_equal(error.text, "eth0: it took too long, and packets have been let through "
 					"again meanwhile: try again");
 	assert_int_equal(copies_in_force(&pacer), before);
+	/* between one look at the clock and the next */
+	assert_int_equal(freeze(&pacer, &error), 0);
+	kernel_now_ns += FREEZE_NS - 1;
+	clock_step_ns = 1;
+	assert_int_equal(freeze_longer(&pacer, &error), -1);
+	clock_step_ns = 0;
 }
 
 /* Nor in the largest table, which has an entry for every number. */
@@ -2260,6 +2309,7 @@ int main(void)
 	    CASE(test_a_trial_ends_while_it_is_added_to),
 	    CASE(test_a_trial_ends_while_it_is_frozen),
 	    CASE(test_a_change_outlasts_the_tick_after_a_trial),
+	    CASE(test_a_trial_the_other_way_round),
 	    CASE(test_a_serial_comes_once),
 	    CASE(test_a_serial_comes_once_after_a_tidy),
 	    CASE(test_a_trial_is_not_tidied),

@@ -1922,7 +1922,7 @@ static void test_too_many_limiters(void **unused)
 		assert_int_equal(result, k ? -1 : 0);
 	}
 	assert_non_null(strstr(error.text, "rule a"));
-	assert_non_null(strstr(error.text, "apply it later"));
+	assert_non_null(strstr(error.text, "apply it in steps, or later"));
 	assert_int_equal(error.line, 3);
 	assert_int_equal(now.bin.serial, 1);
 }

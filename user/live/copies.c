@@ -121,21 +121,8 @@ static uint64_t word_of(const struct attached *a)
 	return __atomic_load_n(&a->control->in_force, __ATOMIC_ACQUIRE);
 }
 
-/*
- * What has begun as a trial ended did so by the exact clock. Packets ask that for as long as the
- * word has a time, and then the coarse one again, which may be before that for another tick.
- */
-static void outlast_tick(const struct attached *a)
-{
-	uint64_t ended_ns = word_of(a) >> 1;
-
-	if (ended_ns && ended_ns <= host_now_ns())
-		host_wait_until(ended_ns + copies_resolution_ns(a));
-}
-
 void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns)
 {
-	outlast_tick(a);
 	__atomic_store_n(&a->control->in_force, until_ns << 1 | copy, __ATOMIC_RELEASE);
 }
 
@@ -199,6 +186,18 @@ bool copies_frozen(const struct attached *a)
 	return !a->copy[copies_put_last(a, &until_ns)].policy.serial && copies_pending_ns(a);
 }
 
+/*
+ * What has begun as a trial ended did so by the exact clock. Packets ask that for as long as the
+ * word has a time, and then the coarse one again, which may be before that for another tick.
+ */
+static void outlast_tick(const struct attached *a)
+{
+	uint64_t ended_ns = word_of(a) >> 1;
+
+	if (ended_ns && ended_ns <= host_now_ns())
+		host_wait_until(ended_ns + copies_resolution_ns(a));
+}
+
 int copies_settle(struct attached *a, struct policy_error *error)
 {
 	uint32_t copy[2];
@@ -209,6 +208,7 @@ int copies_settle(struct attached *a, struct policy_error *error)
 		    "%s: a policy waits to be confirmed: `xdp-pacer confirm` it, or let it "
 		    "roll back, first",
 		    a->ifname);
+	outlast_tick(a);
 	copies_put_in_force(a, copy[0], 0);
 	return 0;
 }

@@ -39,10 +39,7 @@ bool copies_were_still(int fd);
 uint32_t copies_in_force(const struct attached *a);
 /* The copy that was put in force last, on trial until until_ns; 0: it stays. */
 uint32_t copies_put_last(const struct attached *a, uint64_t *until_ns);
-/*
- * Puts a copy in force; until_ns, if not 0, is when it gives way to the other. Where one on trial
- * has just given way, it waits for a tick to be over since.
- */
+/* Puts a copy in force; until_ns, if not 0, is when it gives way to the other. */
 void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
 /*
  * The copies that a change by hand is made to: the one in force, and, while a policy is on trial,
@@ -51,7 +48,8 @@ void copies_put_in_force(struct attached *a, uint32_t copy, uint64_t until_ns);
 uint32_t copies_to_change(const struct attached *a, uint32_t copy[2]);
 /*
  * The one in force stays; in place of one that is frozen, by whoever died with the lock, the one
- * before it. -1: it is on trial, and *error says so. The lock is held.
+ * before it. Where one on trial has just given way, it waits until a tick is over since. -1: it is
+ * on trial, and *error says so. The lock is held.
  */
 int copies_settle(struct attached *a, struct policy_error *error);
 /* Is what is in force frozen (freeze.h)? By who was killed since, if nobody else has the lock. */

@@ -102,7 +102,7 @@ int freeze_longer(struct attached *a, struct policy_error *error)
 
 	if (copies_pending_ns(a)) {
 		copies_put_in_force(a, frozen, host_now_ns() + FREEZE_NS);
-		if (copies_pending_ns(a))
+		if (host_now_ns() < until_ns) /* it had not ended meanwhile */
 			return 0;
 	}
 	return policy_fail(

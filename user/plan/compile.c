@@ -301,7 +301,7 @@ static int place_value(const struct policy *policy, const struct policy_rule *na
 		return policy_fail(error, named->line,
 				   "rule %s: its limits count by two values at the most, and those "
 				   "that this change retires stay until their windows have "
-				   "passed: apply it later, or in steps",
+				   "passed: apply it in steps, or later",
 				   named->name);
 	rule->value[i] = (uint8_t)which;
 	t->value[dst] = (uint8_t)(i + 1);

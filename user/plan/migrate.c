@@ -115,7 +115,9 @@ static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
 
 /*
  * Does the draft count all that the limit, of its rule, has counted? Its state goes on, or it
- * begins beside that, which drains, and is no looser. A rate that is lowered has to go on.
+ * begins beside that, which drains, and is no looser. One that is lowered has to go on, which on
+ * trial it may not, and of a rate is to be known already. A gap that is longer counts nothing from
+ * before.
  */
 static bool follows(const struct change *change, const struct draft *d,
 		    const struct pacer_limiter *was)
@@ -125,12 +127,16 @@ static bool follows(const struct change *change, const struct draft *d,
 	struct pacer_limiter as;
 	bool looser;
 
-	if (was->until_ns || was->kind != t->kind || !keymask_same(was, t))
+	if (was->until_ns || was->kind != t->kind || !keymask_same(was, t) ||
+	    t->gap_ns > was->gap_ns)
 		return false;
 	looser = kind->allowance(t) >= kind->allowance(was);
 	if (kind->beside)
 		return kind->same_time(was, t) && (d->state == PLAN_KEPT || looser);
-	return same_shape(change, d, was, &as) || (kind->same_time(was, t) && looser);
+	if (looser)
+		return same_shape(change, d, was, &as) || kind->same_time(was, t);
+	return !change->previous->trial && t->gap_ns == was->gap_ns &&
+	       same_shape(change, d, was, &as);
 }
 
 /* Has the limit of the draft not counted what this one has let through? */
@@ -213,7 +219,8 @@ static bool is_no_tighter(const struct pacer_limiter *a, const struct pacer_limi
 {
 	const struct limit_kind *kind = kind_of_limiter(b);
 
-	return alike(a, b) && kind->allowance(a) >= kind->allowance(b) && kind->same_time(a, b);
+	return alike(a, b) && kind->allowance(a) >= kind->allowance(b) && kind->same_time(a, b) &&
+	       a->gap_ns <= b->gap_ns;
 }
 
 /*
@@ -233,6 +240,8 @@ static bool outdone(const struct change *change, const struct draft_rule *d,
 
 	if (kind->beside && (more || less) &&
 	    (!kind->has_waited(more ? t : old, change->now_ns) || (more && kind->owes(t))))
+		return true;
+	if (more && less && !old->until_ns) /* what one let through, the other has not counted */
 		return true;
 	if (less && any_is_missed(change, d, of, rule, old))
 		return true;
@@ -286,8 +295,8 @@ static int full(const struct policy_rule *rule, bool rotate, struct policy_error
 		    rule->name, PACER_LIMITERS_MAX);
 	return policy_fail(error, rule->line,
 			   "rule %s: a rule holds up to %u limits, and those that this change "
-			   "retires stay until their windows have passed: apply it later, or "
-			   "in steps",
+			   "retires stay until their windows have passed: apply it in steps, or "
+			   "later",
 			   rule->name, PACER_LIMITERS_MAX);
 }
 
