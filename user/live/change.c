@@ -92,7 +92,7 @@ void change_tidy(struct attached *a)
 {
 	struct policy_error why;
 
-	if (!copies_pending_ns(a) && !copies_settle(a, &why))
+	if (!copies_settle(a, &why))
 		(void)drop_expired(a, &why);
 }
 
