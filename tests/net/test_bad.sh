@@ -184,7 +184,7 @@ usage()
 	bad 2 's0 is named twice' status s0 s0
 	bad 2 '--watch is of one interface' estimate s0 lo --watch
 	bad 2 'wants one interface' confirm
-	bad 2 'wants one interface and RULE.FIELD=VALUE' set s0
+	bad 2 'wants one interface or more, and RULE.FIELD=VALUE' set s0
 	bad 2 'wants IFACE add' allow s0
 	bad 2 'wants IFACE add' allow s0 add
 	bad 2 'no word remove' allow s0 remove 10.0.0.1

@@ -66,14 +66,16 @@ udp()
 	equal "$(stats '.rules[0] | "\(.admitted) \(.denied.window)"')" "90 50" "admitted, denied"
 }
 
-# A policy with another value, and with another limit beside, knows the flows that there are.
+# A policy with another value, and one with another limit beside, know the flows that there are.
 change()
 {
 	new one "{key: src/32,128, packets: 3, window: 60s, of: new}"
+	new four "{key: src/32,128, packets: 4, window: 60s, of: new}"
 	new two "{key: src/32,128, packets: 4, window: 60s, of: new}, {key: dst, packets: 1000, window: 1s}"
 	new other "{key: src/32,128, packets: 4, window: 60s, of: new}" "flow_idle: 1ms"
 	load one
 	equal "$(flows 10.77.0.11 2 5001 5002 5003 5004)" "2 2 2 0" "before" || return
+	apply four
 	apply two
 	equal "$(flows 10.77.0.11 2 5001 5004 5005)" "2 2 0" "after" || return
 	apply other # all are silent for that long, and the limit is used up
