@@ -70,8 +70,9 @@ _Static_assert((int)PACER_DROP == (int)XDP_DROP && (int)PACER_PASS == (int)XDP_P
 	       "an action is the program's verdict");
 
 /*
- * By which copy of the policy packets are judged now: its last bit says. The copy before an
- * unconfirmed one has limits that begin as it is in force again: by its clock, too, it is.
+ * By which copy of the policy packets are judged now: its last bit says. The copy that comes back
+ * after a trial has limits that begin at the trial's end. So the clock is read anew: from then on
+ * the coarse one, too, is at that end or later.
  */
 static __always_inline __u32 copy_in_force(void)
 {

@@ -4,8 +4,9 @@
  * has another file of this name, with a clock that is given.
  *
  * The coarse clock is the exact one as this CPU read it when it was first asked in the kernel's
- * current tick (jiffies). So it is behind by less than a tick, which is its resolution, and no two
- * CPUs differ by more: the limits include that. On one CPU it does not run backwards.
+ * current tick (jiffies), or since then for a policy on trial. So it is behind by less than a tick,
+ * which is its resolution, and no two CPUs differ by more: the limits include that. On one CPU it
+ * does not run backwards.
  */
 #ifndef PACER_CLOCK_BPF_H
 #define PACER_CLOCK_BPF_H

@@ -108,13 +108,14 @@ static void say_down(struct agent *g, const char *why)
 	say(g, "%s", why);
 }
 
-/* The name of a rule of the policy in force, for a line. */
+/* The name of a rule of the fleet's policy, for a line. */
 static struct printable rule_name(const struct agent *g, size_t rule)
 {
 	struct policy_error unused = {0};
 	struct policy *policy = copies_policy(&g->a, copies_in_force(&g->a), &unused);
 	struct printable name =
-	    printable(policy && rule < policy->n_rules ? policy->rule[rule].name : "that is gone");
+	    printable(policy && !g->moved && rule < policy->n_rules ? policy->rule[rule].name
+								    : "that is gone");
 
 	policy_free(policy);
 	return name;
