@@ -916,7 +916,7 @@ static void test_memory(void **state)
 	assert_int_equal(sizeof(seq_wor), 8224);
 	assert_int_equal(sizeof(time_wr), 427552);
 	assert_int_equal(sizeof(time_wor), 432160);
-	assert_int_equal(sizeof(skip), 8504);
+	assert_int_equal(sizeof(skip), 8496);
 	assert_int_equal(sizeof(burst), 338312);
 }
 
