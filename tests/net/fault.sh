@@ -10,7 +10,7 @@ fault=$(tool fault)
 # shellcheck disable=SC2034 # for the tests
 readonly eperm=1 enomem=12 ebusy=16 einval=22
 # Not each call fails: a load is half a second of a verifier. `make test-faults` makes each fail, of every verb.
-readonly step=${FAULT_STEP:-5}
+readonly step=${FAULT_STEP:-10}
 
 # faulty CALLS N ERRNO ARGUMENT...: the CLI; $code is its own exit code, $failed whether a call did.
 faulty()
@@ -41,7 +41,7 @@ whole_or_nothing()
 	equal "$(what_is_on s0)" "{}" "$1: left on s0: $(cat "$work/err")"
 }
 
-# each_fails CALLS ERRNO FIRST LEAST OPTION...: every fifth of the calls from FIRST on fails in its turn;
+# each_fails CALLS ERRNO FIRST LEAST OPTION...: every tenth of the calls from FIRST on fails in its turn;
 # there are so many at least. FAULT_STEP=1: each.
 each_fails()
 {

@@ -524,18 +524,19 @@ to_a_command()
 # Commands that hang hold up nobody; those for which there is no place are told as lost.
 to_commands_that_hang()
 {
-	local i hung
+	local i hung=()
 
 	attacked one
 	load one
-	follow --exec "echo \$\$ >>$work/pids; exec sleep 1000"
+	follow --exec "exec sleep 1000"
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		pacer allow s0 add "192.0.2.$i/32" >/dev/null
 	done
 	soon '[.[] | select(.event == "lost" and .what == "runs of --exec") | .n] | add >= 4'
 	soon 'any(.[]; .what == "allow s0 add 192.0.2.12/32")'
-	hung=$(pgrep -cP "$follower")
-	equal "$hung" 8 "that hang"
+	mapfile -t hung < <(pgrep -P "$follower")
+	for i in "${hung[@]}"; do remember "$i" "$work/pids"; done # they outlive who follows
+	equal "${#hung[@]}" 8 "that hang"
 	unfollow
 }
 
