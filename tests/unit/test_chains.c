@@ -16,9 +16,9 @@
 #include "at_work.h"
 
 #define SEEDS	80u /* of each family, unless CHAINS says how many */
-#define SEVERAL 30u  /* ... of those of several limits */
-#define CHANGES 8u   /* at most */
-#define SWEEPS	40u  /* of chains that kill a change there is one for so many others */
+#define SEVERAL 30u /* ... of those of several limits */
+#define CHANGES 8u  /* at most */
+#define SWEEPS	40u /* of chains that kill a change there is one for so many others */
 
 /* What the limits of a policy differ in, beside their values and times. */
 enum among {
