@@ -492,6 +492,22 @@ odd_ones()
 	odd 'its driver.* takes no native XDP program: use --mode skb' odd8 ip link add odd8 type ifb
 }
 
+# What is wrong on an interface is said with its name, and what has to do with none of them once.
+said_of_each()
+{
+	local code=0
+
+	both_off
+	limit ten 10
+	both ten
+	pacer set s0 s1 nope.packets=1 2>"$work/err" || code=$?
+	equal "$code $(cut -d : -f 2-5 "$work/err" | paste -sd /)" \
+		"2  s0: set: nope.packets: no such rule/ s1: set: nope.packets: no such rule" "what is told of each"
+	echo "rules: [{nam: a}]" >"$work/bad.yaml"
+	refused 2 'bad.yaml:1: ' pacer apply s0 s1 -c "$work/bad.yaml"
+	refused 2 'nonsense is no source' pacer ban s0 s1 add nonsense
+}
+
 # A bridge's traffic is judged at its ports, and under one limit.
 ports_of_a_bridge()
 {
@@ -646,6 +662,7 @@ check several-set-each set_each
 check several-watched watched
 check several-watched-in-part watched_in_part
 check several-odd-ones odd_ones
+check several-said-of-each said_of_each
 check several-ports-of-a-bridge ports_of_a_bridge
 check several-unlike-frames unlike_frames
 check several-many many

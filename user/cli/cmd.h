@@ -122,6 +122,11 @@ int complete(const char *shell);
  * text is kept, as reading the options moves the arguments. Call it before anything is printed.
  */
 void say_begin(const char *verb, char *const *arguments);
+/*
+ * Of several interfaces, the one that the verb is run for from now on; NULL: all of them. Of what
+ * is said of the verb it is named, and a line that was said for the one before is not said again.
+ */
+void say_of(const char *ifname);
 /* "xdp-pacer: ..." on stderr. It is one line, whatever characters the names in it have. */
 void complaint(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /*

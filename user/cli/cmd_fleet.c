@@ -913,6 +913,8 @@ static int run_fleet(struct options *o)
 	twice = named_twice(o);
 	if (twice)
 		return misused("fleet", "%s is named twice", twice);
+	if (o->state && misused_stream("fleet", o->state))
+		return EXIT_WRONG;
 	if (o->n_args == 1)
 		return run_one(o, -1);
 	if (o->state && (stat(o->state, &folder) || !S_ISDIR(folder.st_mode)))

@@ -291,7 +291,8 @@ static int run_keys(struct options *o)
 
 	if (o->n_args || !o->keys || !o->max || !o->window)
 		return misused("keys", "it wants --keys FILE|a,b,c --max N --window TIME");
-	code = read_limits(o, &limits);
+	code = o->state ? misused_stream("keys", o->state) : EXIT_DONE;
+	code = code ? code : read_limits(o, &limits);
 	code = code ? code : read_keys(o->keys, &list);
 	if (code)
 		return code;

@@ -18,6 +18,7 @@
 #define LINE_MAX_BYTES 8192 /* room for two paths */
 
 static const char *at_work = "";
+static const char *of_several;	      /* the interface that the verb is run for now */
 static char command[PACER_SAID_TEXT]; /* the verb with its arguments, as they were given */
 static bool changed;
 static bool no_memory;	 /* ... for a part of the result */
@@ -29,10 +30,24 @@ static int stdout_error; /* the first errno; -1: not known */
 
 static void say_line(const char *before, const char *format, va_list args, const char *after)
 {
-	static char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+	static char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES], was[LINE_MAX_BYTES];
+	size_t n = strlen(at_work);
+	bool of_verb;
 
 	vsnprintf(text, sizeof(text), format, args);
-	fprintf(stderr, "%s: %s%s\n", before, text_escape(text, line, sizeof(line)), after);
+	of_verb = !strncmp(text, at_work, n) && !strncmp(text + n, ": ", 2);
+	if (of_several && !of_verb && !strcmp(text, was)) /* it has to do with none of them */
+		return;
+	strcpy(was, text);
+	fprintf(stderr, "%s: ", before);
+	if (of_several && of_verb)
+		fprintf(stderr, "%s: ", text_escape(of_several, line, sizeof(line)));
+	fprintf(stderr, "%s%s\n", text_escape(text, line, sizeof(line)), after);
+}
+
+void say_of(const char *ifname)
+{
+	of_several = ifname;
 }
 
 void complaint(const char *format, ...)

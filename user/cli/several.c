@@ -265,7 +265,9 @@ static int run_one(const struct verb *verb, const struct options *o, int n_names
 	one.args[0] = ifname;
 	memcpy(one.args + 1, o->args + n_names, (size_t)(o->n_args - n_names) * sizeof(*one.args));
 	rewind(stdin);
+	say_of(ifname);
 	code = verb->run(&one);
+	say_of(NULL);
 	free(one.args);
 	return code;
 }
