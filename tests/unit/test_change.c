@@ -669,7 +669,6 @@ static void test_what_drains_is_no_looser_after_a_trial(void **unused)
 		uint64_t value; /* of the two, that comes back; a burst is a tick shorter */
 	} cases[] = {
 	    {WINDOW, "{key: src, packets: 5, window: 1s, entries: 64}", "100ms", 5},
-	    {WINDOW, "{key: src, packets: 12, window: 1s, entries: 64}", "100ms", 9},
 	    {WINDOW, "{key: src, packets: 5, window: 1s, entries: 64}", "5s", 5},
 	    {"{key: src, rate: 1/s, burst: 9}", "{key: src, rate: 1/s, burst: 5}", "100ms", 4},
 	    {"{key: all, uses: 90, cooldown: 5s}", "{key: all, uses: 60, cooldown: 5s}", "100ms",
@@ -695,7 +694,7 @@ static void test_what_drains_is_no_looser_after_a_trial(void **unused)
 		while (now_is->kind != t->kind || now_is->base != t->base)
 			now_is++;
 		assert_int_equal(kind_of_limiter(t)->value(t), cases[i].value);
-		assert_int_equal(t->generation == now_is->generation, i != 1);
+		assert_int_equal(t->generation, now_is->generation);
 		assert_true(t->gap_ns == now_is->gap_ns && t->idle_ns == now_is->idle_ns);
 		end(NULL);
 	}
@@ -833,6 +832,8 @@ static void test_a_trial_the_other_way_round(void **unused)
 	     "{key: src, packets: 200" GAPS "20ms}", false, 1},
 	    {"{key: src, packets: 250" GAPS "20ms}", "{key: src, packets: 200" GAPS "30ms}", true,
 	     0},
+	    {"{key: src, packets: 50, window: 1s, entries: 64}", /* which rests */
+	     "{key: src, packets: 250" GAPS "20ms}", false, 1},
 	};
 
 	(void)unused;
@@ -841,6 +842,8 @@ static void test_a_trial_the_other_way_round(void **unused)
 
 		snprintf(text, sizeof(text), SMALL RULE("%s"), cases[i].was);
 		begin(text);
+		if (i == ARRAY(cases) - 1)
+			change_to(SMALL "rules:\n- name: a\n  verdict: drop\n");
 		snprintf(text, sizeof(text), SMALL RULE("%s"), cases[i].is);
 		if (cases[i].trial)
 			try_out(text);

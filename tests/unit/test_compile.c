@@ -1588,6 +1588,14 @@ static const struct {
     {GAP ", " GAP5, GAP5 ", " GAP, "Sg= Sg="},
     {GAP5 ", {key: src, gap: 5ms, rows: 1}", GAP ", {key: src, gap: 5ms, rows: 1}", "Sg+ Sg= Sg-"},
     {WIN ", " WIN2, "{key: src, packets: 20, window: 1s}, " WIN2, "Rw+ Rw= Rw-"},
+    /* ... or a lowered one, whose time is shorter: it forgets what it let through before */
+    {WIN ", " WIN2, "{key: src, packets: 5, window: 1s}, {key: src, packets: 20, window: 2s}",
+     "Rw= Rw+ Rw-"},
+    {WIN2 ", " USES, "{key: src, packets: 20, window: 2s}, {key: all, uses: 90, cooldown: 1s}",
+     "Rw+ Rw- T="},
+    {WIN ", " NET,
+     "{key: src, packets: 20, window: 1s}, {key: \"src/24,56\", packets: 5, window: 1s}",
+     "Rw= Rw="},
     /* throttles: by value, by cooldown, in order; behind the others */
     {USES, USES, "T="},
     {USES, "{key: all, uses: 9, cooldown: 1s}", "T="},

@@ -113,14 +113,25 @@ static bool nearer(const struct pacer_limiter *a, const struct pacer_limiter *b,
 	return (compare(a, b) > 0) == !looser;
 }
 
+/* Of one kind, whatever their keys: is the time of the first one no shorter? */
+static bool lasts_as_long(const struct pacer_limiter *a, const struct pacer_limiter *b)
+{
+	const struct limit_kind *kind = kind_of_limiter(b);
+
+	return kind == kind_of_limiter(a) &&
+	       (kind->same_time(a, b) || (kind->no_shorter && kind->no_shorter(a, b)));
+}
+
 /*
- * Does the draft count all that the limit, of its rule, has counted? Its state goes on, or it
- * begins beside that, which drains, and is no looser. One that is lowered has to go on, which on
- * trial it may not, and of a rate is to be known already. A gap that is longer counts nothing from
- * before.
+ * Does the draft count all that the limit, of its rule, has counted, for as long as it matters to
+ * one that is raised? Its state goes on, or it begins beside that, which drains, and is no looser.
+ * One that is lowered has to go on, which on trial it may not. Of a rate that is to be known
+ * already; its time tells of all that came. Of others it forgets, where its time is shorter, what
+ * fitted into its larger value, and admits the smaller one again and again. A gap that is longer
+ * counts nothing from before.
  */
 static bool follows(const struct change *change, const struct draft *d,
-		    const struct pacer_limiter *was)
+		    const struct pacer_limiter *was, const struct pacer_limiter *raised)
 {
 	const struct pacer_limiter *t = &d->limiter;
 	const struct limit_kind *kind = kind_of_limiter(t);
@@ -135,7 +146,7 @@ static bool follows(const struct change *change, const struct draft *d,
 		return kind->same_time(was, t) && (d->state == PLAN_KEPT || looser);
 	if (looser)
 		return same_shape(change, d, was, &as) || kind->same_time(was, t);
-	return !change->previous->trial && t->gap_ns == was->gap_ns &&
+	return !change->previous->trial && t->gap_ns == was->gap_ns && lasts_as_long(was, raised) &&
 	       same_shape(change, d, was, &as);
 }
 
@@ -151,7 +162,7 @@ static bool is_fresh(const struct change *change, const struct pacer_rule *rule,
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		const struct pacer_limiter *was = &rule->limiter[k];
 
-		if (was != old && follows(change, d, was) &&
+		if (was != old && follows(change, d, was, old) &&
 		    !(rates && kind->is_younger(was, &ends, change->now_ns)))
 			return false;
 	}
@@ -210,8 +221,7 @@ static bool is_tighter(const struct pacer_limiter *a, const struct pacer_limiter
 {
 	const struct limit_kind *kind = kind_of_limiter(b);
 
-	return alike(a, b) && kind->allowance(a) < kind->allowance(b) &&
-	       (kind->same_time(a, b) || (kind->no_shorter && kind->no_shorter(a, b)));
+	return alike(a, b) && kind->allowance(a) < kind->allowance(b) && lasts_as_long(a, b);
 }
 
 /* What the second one admits is within the first, whatever that has not counted. */
@@ -241,7 +251,7 @@ static bool outdone(const struct change *change, const struct draft_rule *d,
 	if (kind->beside && (more || less) &&
 	    (!kind->has_waited(more ? t : old, change->now_ns) || (more && kind->owes(t))))
 		return true;
-	if (more && less && !old->until_ns) /* what one let through, the other has not counted */
+	if (more && less) /* what one let through, the other has not counted */
 		return true;
 	if (less && any_is_missed(change, d, of, rule, old))
 		return true;
