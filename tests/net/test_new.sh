@@ -101,7 +101,7 @@ tcp()
 	END
 	load tcp
 	equal "$(status '.rules | length')" 1 "rules" || return
-	background "$SERVER" timeout "$hang_s" python3 -c '
+	background "$SERVER" python3 -c '
 import socket, threading
 s = socket.create_server(("10.77.0.1", 9001), backlog=64); print("ready", flush=True)
 def echo(c):

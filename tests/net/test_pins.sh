@@ -397,10 +397,10 @@ read_only()
 	in_server ip link set dev "$dev" xdp off
 	refused 1 "xdp-pacer: $at cannot be removed: Read-only file system" pacer clean
 	mkdir "$work/states"
-	: >"$work/states/s0.state.save-AbCdEf"
+	install -m 600 /dev/null "$work/states/s0.state.unfinished-AbCdEf"
 	pacer clean --json --state "$work/states" >"$work/cleaned" 2>/dev/null || code=$?
 	equal "$code $(jq -c '[.found[].path, .removed]' "$work/cleaned")" \
-		"1 [\"$work/states/s0.state.save-AbCdEf\",true]" "what could be removed"
+		"1 [\"$work/states/s0.state.unfinished-AbCdEf\",true]" "what could be removed"
 	equal "$(pacer clean --dry-run --json | jq -r '.found[].path' | grep -cx "$at")" 1 "what a dry run finds"
 	mount -o remount,rw /sys/fs/bpf
 	pacer clean >/dev/null

@@ -320,15 +320,15 @@ saved_and_gone()
 clean_up()
 {
 	mkdir -p "$work/states"
-	: >"$work/states/s0.state.save-AbCdEf"
-	: >"$work/states/s1.state.save-GhIjKl"
+	install -m 600 /dev/null "$work/states/s0.state.unfinished-AbCdEf"
+	install -m 600 /dev/null "$work/states/s1.state.unfinished-GhIjKl"
 	: >"$work/states/s0.state"
-	exec 5<"$work/states/s1.state.save-GhIjKl"
+	exec 5<"$work/states/s1.state.unfinished-GhIjKl"
 	flock -x 5
 	equal "$(pacer clean --dry-run --state "$work/states" --json | jq -c '[(.found | length), .removed]')" \
 		"[1,false]" "found, removed"
-	pacer clean --state "$work/states" | grep -q 'removed a save that was cut off: .*s0.state.save-AbCdEf'
-	equal "$(ls "$work/states" | xargs)" "s0.state s1.state.save-GhIjKl" "what stays"
+	pacer clean --state "$work/states" | grep -q 'removed a save that was cut off: .*s0.state.unfinished-AbCdEf'
+	equal "$(ls "$work/states" | xargs)" "s0.state s1.state.unfinished-GhIjKl" "what stays"
 	pacer clean --state "$work/states" | grep -q 'nothing was left behind'
 	exec 5<&-
 	refused 1 "$work/stats: there is no such folder: name the one where states are saved" pacer clean --state "$work/stats"

@@ -545,28 +545,31 @@ static void cleaned(void **unused)
 
 	(void)unused;
 	put(whole, n);
-	beside("state.save-1234567", 0); /* of other names */
-	beside("state.save-12345", 0);
+	beside("state.unfinished-1234567", 0); /* of other names */
+	beside("state.unfinished-12345", 0);
 	beside("other", 0);
-	snprintf(at, sizeof(at), "%s/state.save-link00", folder);
+	snprintf(at, sizeof(at), "%s/state.unfinished-link00", folder);
 	assert_int_equal(symlink(path, at), 0); /* leads to what is none */
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
 	assert_int_equal(left.n, 0);
-	fd = open(beside("state.save-abcdef", 0), O_RDONLY | O_CLOEXEC);
+	fd = open(beside("state.unfinished-abcdef", 0), O_RDONLY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0); /* somebody writes to it */
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
 	assert_int_equal(left.n, 0);
 	close(fd);
 	assert_int_equal(state_clean(folder, true, note, NULL, &error), 0); /* looked at */
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
-	assert_true(left.n == 2 && !left.stay && strstr(left.last, "/state.save-abcdef"));
+	assert_true(left.n == 2 && !left.stay && strstr(left.last, "/state.unfinished-abcdef"));
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
 	assert_int_equal(left.n, 2);
-	snprintf(text, sizeof(text), "%s/state.save-folder", folder);
-	assert_int_equal(mkdir(text, 0700), 0); /* no save's: it cannot be removed so */
+	snprintf(text, sizeof(text), "%s/state.unfinished-folder", folder);
+	assert_int_equal(mkdir(text, 0700), 0); /* no save's */
+	assert_int_equal(chmod(beside("state.unfinished-share0", 0), 0644), 0);
+	beside("a.unfinished-1.state.unfinished-abcdef", 0); /* one's, whose name has that, too */
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
-	assert_true(left.n == 3 && left.stay == 1);
+	assert_true(left.n == 3 && !left.stay && strstr(left.last, "/a.unfinished-1.state."));
 	rmdir(text);
+	unlink(beside("state.unfinished-share0", 0));
 	assert_int_equal(state_clean("/nowhere", false, note, NULL, &error), -1);
 	assert_string_equal(
 	    error.text, "/nowhere: there is no such folder: name the one where states are saved");
@@ -575,8 +578,8 @@ static void cleaned(void **unused)
 	snprintf(text, sizeof(text), "%s: cannot be read: Not a directory", path);
 	assert_string_equal(error.text, text);
 	unlink(at);
-	unlink(beside("state.save-1234567", 0));
-	unlink(beside("state.save-12345", 0));
+	unlink(beside("state.unfinished-1234567", 0));
+	unlink(beside("state.unfinished-12345", 0));
 	unlink(beside("other", 0));
 }
 
@@ -665,6 +668,15 @@ static void is_held(const char *name)
 	close(fd);
 }
 
+static void make_folder_of(const char *name)
+{
+	char at[300];
+
+	snprintf(at, sizeof(at), "%s/%s", folder, name);
+	assert_int_equal(unlink(at), 0);
+	assert_int_equal(mkdir(at, 0700), 0);
+}
+
 static void give_it_its_name(int operation)
 {
 	char at[300];
@@ -672,22 +684,30 @@ static void give_it_its_name(int operation)
 	if (operation == LOCK_EX)
 		return;
 	before_lock = NULL;
-	snprintf(at, sizeof(at), "%s/state.save-abcdef", folder);
+	snprintf(at, sizeof(at), "%s/state.unfinished-abcdef", folder);
 	assert_int_equal(__real_rename(at, path), 0);
 }
 
 /* What is removed is held until it is gone; what has its name by then is not. */
 static void cleaned_as_it_is_saved(void **unused)
 {
+	char at[300];
+
 	(void)unused;
 	put(whole, n);
 	memset(&left, 0, sizeof(left));
-	beside("state.save-abcdef", 0);
+	beside("state.unfinished-abcdef", 0);
 	before_unlink = is_held;
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
+	before_unlink = make_folder_of;
+	beside("state.unfinished-abcdef", 0);
+	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
 	before_unlink = NULL;
-	assert_int_equal(left.n, 1);
-	beside("state.save-abcdef", 0);
+	assert_true(left.n == 2 && left.stay == 1); /* it cannot be removed, and that is told */
+	snprintf(at, sizeof(at), "%s/state.unfinished-abcdef", folder);
+	rmdir(at);
+	left.n = 1;
+	beside("state.unfinished-abcdef", 0);
 	before_lock = give_it_its_name;
 	assert_int_equal(state_clean(folder, false, note, NULL, &error), 0);
 	assert_null(before_lock);
@@ -715,7 +735,7 @@ static void replace_once(int operation)
 	before_lock = NULL;
 	assert_non_null(d);
 	for (struct dirent *e; (e = readdir(d));) {
-		if (strncmp(e->d_name, "state.save-", strlen("state.save-")) != 0)
+		if (strncmp(e->d_name, "state.unfinished-", strlen("state.unfinished-")) != 0)
 			continue;
 		snprintf(at, sizeof(at), "%s/%s", folder, e->d_name);
 		found = true;

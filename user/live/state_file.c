@@ -18,8 +18,8 @@
 
 #define MAGIC	     "PACERST\n"
 #define ORDER	     0x01020304u
-#define BESIDE	     ".save-"
-#define ANY	     6 /* letters behind it */
+#define BESIDE	     ".unfinished-" /* a name that nobody gives a copy */
+#define ANY	     6		    /* letters behind it */
 #define BYTES_MAX    (64ull << 30)
 #define RUN_LINES    4096u /* lines that are looked at together for being empty at the end */
 #define WITHOUT_SETS 1u	   /* the version before */
@@ -304,16 +304,25 @@ int state_folder(const char *file, struct policy_error *error)
 
 /* --- what killed saves left ---------------------------------------------------------------- */
 
+/* Is it a file as open_beside makes it? */
+static bool is_own(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 07777) == 0600;
+}
+
 /* Open and locked, so that nobody begins to write to it; -1: it is none, or somebody does. */
 static int open_left(int directory_fd, const char *name)
 {
-	const char *end = strstr(name, BESIDE);
+	size_t len = strlen(name), end = strlen(BESIDE) + ANY;
 	int fd;
 
-	if (!end || strlen(end) != strlen(BESIDE) + ANY)
+	if (len <= end || strncmp(name + len - end, BESIDE, strlen(BESIDE)) != 0)
 		return -1;
 	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || is_at(fd, directory_fd, name) <= 0)) {
+	if (fd >= 0 &&
+	    (!is_own(fd) || flock(fd, LOCK_EX | LOCK_NB) || is_at(fd, directory_fd, name) <= 0)) {
 		close(fd);
 		return -1;
 	}
