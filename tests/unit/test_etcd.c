@@ -618,6 +618,51 @@ static void test_strange_answers(void **unused)
 	store_etcd.close(s);
 }
 
+#define NONE3 RANGE("") "," RANGE("") "," RANGE("")
+
+/* A lease that nothing was written with is given back; one that may be in use is not. */
+static void test_a_lease_for_nothing(void **unused)
+{
+	static const struct {
+		struct answer answer[3];
+		enum store_result result;
+		uint32_t asked;
+	} rows[] = {
+	    {{{.text = LEASE}, {.text = TXN("true", "{}")}}, STORE_DONE, 2},
+	    {{{.text = LEASE},
+	      {.text = TXN("false", NONE3 "," NONE3 "," NONE3)},
+	      {.text = HEADER "}"}},
+	     STORE_REFUSED,
+	     3},
+	    {{{.text = LEASE}, {.text = "too large", .status = 413}, {.text = HEADER "}"}},
+	     STORE_UNKNOWN,
+	     3},
+	    {{{.text = LEASE}, {.text = "too large", .status = 413}, {.text = NULL}},
+	     STORE_UNKNOWN,
+	     3},
+	    {{{.text = LEASE}, {.text = "gone", .status = 503}}, STORE_UNKNOWN, 2},
+	    {{{.text = LEASE}, {.text = NULL}}, STORE_UNKNOWN, 2},
+	};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		asked = 0;
+		as_if(rows[i].answer);
+		assert_int_equal(ask(s, PUT), rows[i].result);
+		assert_int_equal(asked, rows[i].asked);
+		if (asked == 3) {
+			assert_non_null(strstr(url, "/v3/lease/revoke"));
+			assert_string_equal(sent[2], "{\"ID\":\"77\"}");
+		}
+		if (script[1].status == 413)
+			assert_non_null(strstr(store_etcd.why(s), "413"));
+		store_snapshot_free(&got.now);
+	}
+	store_etcd.close(s);
+}
+
 /*
  * For as long as etcd grants a lease; and with more left than was granted, as just after another
  * leader was elected, it is as new, and has not gone.
@@ -1037,6 +1082,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_begin),
 	    cmocka_unit_test(test_no_memory_to_ask),
 	    cmocka_unit_test(test_strange_answers),
+	    cmocka_unit_test(test_a_lease_for_nothing),
 	    cmocka_unit_test(test_the_age_of_a_lease),
 	    cmocka_unit_test(test_a_term_that_cannot_be),
 	    cmocka_unit_test(test_the_term),

@@ -49,6 +49,7 @@ struct store {
 	uint64_t term; /* of the last leader that was heard of: each begins all leases anew */
 	char failed[CURL_ERROR_SIZE], watch_failed[CURL_ERROR_SIZE];
 	char why[STORE_WHY];
+	long status; /* of the last call's answer; 0: there was none */
 };
 
 /* --- base64, as JSON has bytes ---------------------------------------------------------------- */
@@ -311,9 +312,9 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 	struct body body = {0};
 	char *text = json_whole(request, JSON_COMPACT);
 	json_t *answer = NULL;
-	long status = 0;
 	CURLcode code = CURLE_OUT_OF_MEMORY;
 
+	s->status = 0;
 	snprintf(url, sizeof(url), "%s/v3/%s", s->endpoint[s->at], path);
 	s->failed[0] = 0;
 	curl_easy_setopt(s->calls, CURLOPT_POSTFIELDS, text);
@@ -321,11 +322,11 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 	curl_easy_setopt(s->calls, CURLOPT_TIMEOUT_MS, (long)s->options.timeout_ms);
 	if (text && !curl_easy_setopt(s->calls, CURLOPT_URL, url)) /* else it is that of before */
 		code = curl_easy_perform(s->calls);
-	curl_easy_getinfo(s->calls, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(s->calls, CURLINFO_RESPONSE_CODE, &s->status);
 	if (code == CURLE_OK)
-		answer = answer_of(s, status, &body);
+		answer = answer_of(s, s->status, &body);
 	else
-		(void)call_failed(s, code, status, &body);
+		(void)call_failed(s, code, s->status, &body);
 	if (!answer) { /* another one may do */
 		s->at = (s->at + 1) % s->options.endpoints;
 		s->failing = true;
@@ -786,6 +787,20 @@ static json_t *put_request(const struct store *s, const struct store_put *puts, 
 	    lacks);
 }
 
+/* The store says that nothing was written with it. What the call before has told stays. */
+static void revoke(struct store *s, uint64_t lease)
+{
+	char why[STORE_WHY];
+	bool failing = s->failing;
+	size_t at = s->at;
+
+	memcpy(why, s->why, sizeof(why));
+	json_decref(call(s, "lease/revoke", json_pack("{s:o}", "ID", number(lease))));
+	memcpy(s->why, why, sizeof(why));
+	s->failing = failing;
+	s->at = at;
+}
+
 static enum store_result put_keys(struct store *s, const struct store_put *puts, size_t n,
 				  uint32_t ttl_s, const char *guard, uint64_t created,
 				  uint64_t *revision, struct store_snapshot *now)
@@ -793,16 +808,20 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	uint64_t lease = ttl_s ? grant(s, ttl_s) : 0;
 	enum store_result result = STORE_UNKNOWN;
 	json_t *answer;
+	bool written;
 
 	memset(now, 0, sizeof(*now));
 	if (ttl_s && !lease)
 		return STORE_UNKNOWN;
 	answer = call(s, "kv/txn", put_request(s, puts, n, lease, guard, created));
-	if (answer && json_is_true(json_object_get(answer, "succeeded")))
+	written = answer && json_is_true(json_object_get(answer, "succeeded"));
+	if (written)
 		result = take_written(s, answer, revision);
 	else if (answer)
 		result = take_ranges(s, answer, n, now);
 	json_decref(answer);
+	if (lease && !written && (s->status == 200 ? answer != NULL : s->status / 100 == 4))
+		revoke(s, lease); /* or each try would leave one for as long as the items last */
 	return result;
 }
 
