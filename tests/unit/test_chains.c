@@ -595,7 +595,7 @@ static void test_kills(void **state)
 
 	for (uint64_t seed = from; seed < from + (n + SWEEPS - 1) / SWEEPS; seed++)
 		for (uint32_t kill = 1; !broken && (kill == 1 || work.killed);
-		     kill += 1 + kill / 32) {
+		     kill += 1 + kill / 8) {
 			broken += !chain(*state, seed, kill, false);
 			kills += work.killed;
 		}
