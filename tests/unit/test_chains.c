@@ -18,7 +18,7 @@
 #define SEEDS	80u /* of each family, unless CHAINS says how many */
 #define SEVERAL 30u /* ... of those of several limits */
 #define CHANGES 8u  /* at most */
-#define SWEEPS	40u /* of chains that kill a change there is one for so many others */
+#define SWEEPS	80u /* of chains that kill a change there is one for so many others */
 
 /* What the limits of a policy differ in, beside their values and times. */
 enum among {
@@ -595,7 +595,7 @@ static void test_kills(void **state)
 
 	for (uint64_t seed = from; seed < from + (n + SWEEPS - 1) / SWEEPS; seed++)
 		for (uint32_t kill = 1; !broken && (kill == 1 || work.killed);
-		     kill += 1 + kill / 8) {
+		     kill += 1 + kill / 4) {
 			broken += !chain(*state, seed, kill, false);
 			kills += work.killed;
 		}

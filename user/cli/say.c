@@ -38,7 +38,7 @@ static void say_line(const char *before, const char *format, va_list args, const
 	of_verb = !strncmp(text, at_work, n) && !strncmp(text + n, ": ", 2);
 	if (of_several && !of_verb && !strcmp(text, was)) /* it has to do with none of them */
 		return;
-	strcpy(was, text);
+	snprintf(was, sizeof(was), "%s", text);
 	fprintf(stderr, "%s: ", before);
 	if (of_several && of_verb)
 		fprintf(stderr, "%s: ", text_escape(of_several, line, sizeof(line)));
