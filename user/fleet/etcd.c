@@ -787,14 +787,15 @@ static json_t *put_request(const struct store *s, const struct store_put *puts, 
 	    lacks);
 }
 
-/* The store says that nothing was written with it. What the call before has told stays. */
-static void revoke(struct store *s, uint64_t lease)
+/* The endpoint says that nothing was written with it. What the call before has told stays. */
+static void revoke(struct store *s, uint64_t lease, size_t endpoint)
 {
 	char why[STORE_WHY];
 	bool failing = s->failing;
 	size_t at = s->at;
 
 	memcpy(why, s->why, sizeof(why));
+	s->at = endpoint; /* another one may be dead */
 	json_decref(call(s, "lease/revoke", json_pack("{s:o}", "ID", number(lease))));
 	memcpy(s->why, why, sizeof(why));
 	s->failing = failing;
@@ -807,6 +808,7 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 {
 	uint64_t lease = ttl_s ? grant(s, ttl_s) : 0;
 	enum store_result result = STORE_UNKNOWN;
+	size_t endpoint = s->at;
 	json_t *answer;
 	bool written;
 
@@ -820,8 +822,9 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	else if (answer)
 		result = take_ranges(s, answer, n, now);
 	json_decref(answer);
+	/* or each try would leave one for as long as the items last */
 	if (lease && !written && (s->status == 200 ? answer != NULL : s->status / 100 == 4))
-		revoke(s, lease); /* or each try would leave one for as long as the items last */
+		revoke(s, lease, endpoint);
 	return result;
 }
 
