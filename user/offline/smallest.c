@@ -166,34 +166,32 @@ static void guess(struct smallest *l)
 }
 
 /* What the readings change, but for what is shaped by its value. */
-static void erase(struct pacer_policy *bin)
+static void erase(struct pacer_rule *rule)
 {
-	for (uint32_t i = 0; i < PACER_RULES_MAX; i++) {
-		bin->rule[i].ban_ns = 0;
-		for (uint32_t k = 0; k < PACER_LIMITERS_MAX; k++) {
-			struct pacer_limiter *t = &bin->rule[i].limiter[k];
-			const struct limit_kind *kind = kind_of_limiter(t);
+	rule->ban_ns = 0;
+	for (uint32_t k = 0; k < PACER_LIMITERS_MAX; k++) {
+		struct pacer_limiter *t = &rule->limiter[k];
+		const struct limit_kind *kind = kind_of_limiter(t);
 
-			t->gap_ns = 0;
-			if (kind && !kind->shaped_by_value)
-				kind->tune(t, 0);
-		}
+		t->gap_ns = 0;
+		if (kind && !kind->shaped_by_value)
+			kind->tune(t, 0);
 	}
 }
 
 /* Does the state lie in the same way, whatever the limits? */
 static bool same_layout(const struct pacer_policy *a, const struct pacer_policy *b)
 {
-	static struct pacer_policy pair[2];
-	const void *x, *y; /* their unused fields are 0 */
+	for (uint32_t i = 0; i < PACER_RULES_MAX; i++) {
+		struct pacer_rule pair[2] = {a->rule[i], b->rule[i]};
+		const void *x = &pair[0], *y = &pair[1]; /* their unused fields are 0 */
 
-	pair[0] = *a;
-	pair[1] = *b;
-	erase(&pair[0]);
-	erase(&pair[1]);
-	x = pair[0].rule;
-	y = pair[1].rule;
-	return !memcmp(x, y, sizeof(pair[0].rule));
+		erase(&pair[0]);
+		erase(&pair[1]);
+		if (memcmp(x, y, sizeof(pair[0])) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* A judge under the guess in place of the last one; *settled: its state lies as that one's. */
