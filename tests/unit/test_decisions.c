@@ -594,16 +594,21 @@ static void test_settings(void **state)
 /* Hosts of each form: a name, numbers, and who asks before it. */
 static void test_hosts(void **state)
 {
-	static const char *const urls[] = {"http://a", "http://[::1]:8080/", "https://me:x@b:1/?c"};
+	static const struct {
+		const char *url, *shown;
+	} rows[] = {{"http://a", "http://a"},
+		    {"http://[::1]:8080/", "http://[::1]:8080/"},
+		    {"https://me:x@b:1/c@d", "https://b:1/c@d"}};
 	struct policy_error error;
 	struct settings s;
 	char text[200];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
-		snprintf(text, sizeof(text), "api_url: \"%s\"\n" KEY IFACES, urls[i]);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		snprintf(text, sizeof(text), "api_url: \"%s\"\n" KEY IFACES, rows[i].url);
 		assert_int_equal(settings_read(&s, text, strlen(text), &error), 0);
-		assert_string_equal(s.url, urls[i]);
+		assert_string_equal(s.url, rows[i].url);
+		assert_string_equal(s.shown, rows[i].shown);
 	}
 }
 
@@ -622,14 +627,19 @@ static void test_wrong_settings(void **state)
 	    {URL KEY "interfaces: [a23456789012345x]\n", 3, "it is longer than 15 characters"},
 	    {URL KEY "interfaces: [[eth0]]\n", 3, "interfaces[0]"},
 	    {URL KEY "interfaces: [\"eth 0\"]\n", 3, "it has a blank or a control character in it"},
-	    {KEY IFACES "api_url: 127.0.0.1\n", 3, "\"127.0.0.1\" is no address: write http"},
-	    {KEY IFACES "api_url: https:127.0.0.1\n", 3, "\"https:127.0.0.1\" is no address"},
-	    {KEY IFACES "api_url: http:///\n", 3,
-	     "api_url: \"http:///\" names no host: write http"},
-	    {KEY IFACES "api_url: https://\n", 3, "\"https://\" names no host"},
-	    {KEY IFACES "api_url: http://:8080/\n", 3, "\"http://:8080/\" names no host"},
-	    {KEY IFACES "api_url: http://me@/v1@x\n", 3, "\"http://me@/v1@x\" names no host"},
-	    {KEY IFACES "api_url: http://?a\n", 3, "\"http://?a\" names no host"},
+	    {KEY IFACES "api_url: 127.0.0.1\n", 3, "api_url: it is no address: write http"},
+	    {KEY IFACES "api_url: https:127.0.0.1\n", 3, "it is no address: write http"},
+	    {KEY IFACES "api_url: http:///\n", 3, "api_url: it names no host: write http"},
+	    {KEY IFACES "api_url: https://\n", 3, "it names no host"},
+	    {KEY IFACES "api_url: http://:8080/\n", 3, "it names no host"},
+	    {KEY IFACES "api_url: http://me@/v1@x\n", 3, "it names no host"},
+	    {KEY IFACES "api_url: http://?a\n", 3, "it names no host"},
+	    {KEY IFACES "api_url: http://a/?b\n", 3, "it goes on after its path: leave out"},
+	    {KEY IFACES "api_url: http://a/#b\n", 3, "it goes on after its path: leave out"},
+	    {KEY IFACES "api_url: http://a:99999/\n", 3, "api_url: it is no address: "},
+	    {KEY IFACES "api_url: http://a;b/\n", 3, "api_url: it is no address: "},
+	    {KEY IFACES "api_url: http://a:p/w@b/\n", 3, "api_url: it is no address: "},
+	    {KEY IFACES "api_url: http://[::1/\n", 3, "api_url: it is no address: "},
 	    {KEY IFACES "api_url: [a]\n", 3, "api_url"},
 	    {URL IFACES "api_key: \"a\\x7fb\"\n", 3, "it has a blank or a control character in it"},
 	    {URL KEY IFACES "update_frequency: often\n", 4, "update_frequency"},
@@ -638,6 +648,8 @@ static void test_wrong_settings(void **state)
 	    {URL KEY IFACES "origins: [[a]]\n", 4, "origins"},
 	    {URL KEY IFACES "origins: []\n", 4,
 	     "origins: name at least one, [crowdsec], or leave it out for all"},
+	    {URL KEY IFACES "origins: ~\n", 4, "origins: name at least one, [crowdsec], or"},
+	    {URL KEY IFACES "origins: [a, Null]\n", 4, "origins[1]: name at least one"},
 	    {URL KEY IFACES "origins: [\"a,b\"]\n", 4, "it has a comma or a blank: write a list"},
 	    {URL KEY IFACES "origins: [a b]\n", 4, "it has a comma or a blank: write a list"},
 	    {URL KEY IFACES "colour: red\n", 4, "colour"},

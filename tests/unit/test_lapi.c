@@ -217,12 +217,12 @@ static int ask(const struct lapi_options *options, bool whole)
 
 static void test_what_is_asked(void **unused)
 {
-	struct lapi_options options = {.url = URL "/", .key = "k", .stall_s = 1};
+	struct lapi_options options = {.url = URL "/", .shown = URL, .key = "k", .stall_s = 1};
 
 	(void)unused;
 	no_memory = false;
 	assert_int_equal(ask(&options, true), -1);
-	assert_string_equal(error.text, URL "/: libcurl cannot ask");
+	assert_string_equal(error.text, URL ": libcurl cannot ask");
 	assert_string_equal(asked, URL "/v1/decisions/stream?startup=true&dedup=false");
 	options.url = URL;
 	options.origins = "cscli,lists";
@@ -234,8 +234,11 @@ static void test_what_is_asked(void **unused)
 /* The decisions of all origins would be bans. */
 static void test_no_memory_for_the_origins(void **unused)
 {
-	const struct lapi_options options = {
-	    .url = URL, .key = "k", .origins = "cscli", .stall_s = 1};
+	const struct lapi_options options = {.url = "http://me:pass@127.0.0.1:8080",
+					     .shown = URL,
+					     .key = "k",
+					     .origins = "cscli",
+					     .stall_s = 1};
 
 	(void)unused;
 	no_memory = true;
@@ -247,7 +250,8 @@ static void test_no_memory_for_the_origins(void **unused)
 static void test_an_address_that_is_too_long(void **unused)
 {
 	char long_one[3000];
-	const struct lapi_options options = {.url = long_one, .key = "k", .stall_s = 1};
+	const struct lapi_options options = {
+	    .url = long_one, .shown = URL, .key = "k", .stall_s = 1};
 
 	(void)unused;
 	no_memory = false;
@@ -265,6 +269,7 @@ static void meanwhile(void *arg)
 }
 
 static const struct lapi_options plain = {.url = URL,
+					  .shown = URL,
 					  .key = "k",
 					  .ca_file = "ca.pem",
 					  .stall_s = 1,

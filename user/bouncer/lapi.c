@@ -137,14 +137,14 @@ static int set_url(struct lapi *l, bool whole, struct policy_error *error)
 
 	if (origins && !origins_escaped) /* without them it would be asked for those of all */
 		return policy_fail(error, POLICY_NO_MEMORY, "%.100s: no memory for the question",
-				   url);
+				   l->options->shown);
 	n = snprintf(text, sizeof(text), "%.*s/v1/decisions/stream?startup=%s&dedup=false%s%s",
 		     (int)(len && url[len - 1] == '/' ? len - 1 : len), url,
 		     whole ? "true" : "false", origins_escaped ? "&origins=" : "",
 		     origins_escaped ? origins_escaped : "");
 	curl_free(origins_escaped);
 	if (n >= (int)sizeof(text) || curl_easy_setopt(l->easy, CURLOPT_URL, text))
-		return policy_fail(error, 0, "%.100s: the address is too long", url);
+		return policy_fail(error, 0, "%.100s: the address is too long", l->options->shown);
 	return 0;
 }
 
@@ -183,30 +183,30 @@ static bool took_too_long(const struct lapi *l, CURLcode code)
 
 static int no_answer(const struct lapi *l, CURLcode code, struct policy_error *error)
 {
-	const char *url = l->options->url;
+	const char *shown = l->options->shown;
 	long status = 0;
 
 	if (l->too_long)
-		return policy_fail(error, 0, "%.100s: the answer is longer than %lu MiB", url,
+		return policy_fail(error, 0, "%.100s: the answer is longer than %lu MiB", shown,
 				   LAPI_MAX >> 20);
 	if (took_too_long(l, code))
 		return policy_fail(error, 0,
 				   "%.100s: the answer took longer than %ld s, %d times timeout",
-				   url, limit_s(l), LAPI_STALLS);
+				   shown, limit_s(l), LAPI_STALLS);
 	if (code)
-		return policy_fail(error, 0, "%.100s: %.200s", url,
+		return policy_fail(error, 0, "%.100s: %.200s", shown,
 				   *l->why ? l->why : curl_easy_strerror(code));
 	curl_easy_getinfo(l->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status == 401 || status == 403)
 		return policy_fail(error, 0,
 				   "%.100s: it does not know the api_key (HTTP status %ld): make "
 				   "one by `cscli bouncers add NAME`",
-				   url, status);
+				   shown, status);
 	if (status != 200)
 		return policy_fail(error, 0,
 				   "%.100s: it answers with HTTP status %ld: is it CrowdSec's "
 				   "local API?",
-				   url, status);
+				   shown, status);
 	return 0;
 }
 
@@ -223,10 +223,10 @@ int lapi_ask(struct lapi *l, bool whole, int stop_fd, struct lapi_answer *answer
 	if (set_url(l, whole, error))
 		return -1;
 	if (curl_multi_add_handle(l->multi, l->easy))
-		return policy_fail(error, 0, "%.100s: libcurl cannot ask", l->options->url);
+		return policy_fail(error, 0, "%.100s: libcurl cannot ask", l->options->shown);
 	result = transfer(l, stop_fd, &code);
 	if (result < 0)
-		policy_explain(error, 0, "%.100s: libcurl cannot ask", l->options->url);
+		policy_explain(error, 0, "%.100s: libcurl cannot ask", l->options->shown);
 	else if (!result)
 		result = no_answer(l, code, error);
 	curl_multi_remove_handle(l->multi, l->easy);

@@ -23,6 +23,7 @@ struct lapi;
 
 struct lapi_options {
 	const char *url;     /* "http://127.0.0.1:8080/" */
+	const char *shown;   /* what errors say of it */
 	const char *key;     /* X-Api-Key */
 	const char *ca_file; /* of who alone signs the API's certificate; NULL: the machine's */
 	const char *origins; /* of which decisions are wanted, "a,b"; NULL: of all */

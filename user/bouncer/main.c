@@ -113,7 +113,7 @@ static int take_answer(struct bouncer *b, const struct lapi_answer *answer, bool
 
 	if (decisions_take(&b->decisions, answer->text, answer->len, whole, answer->begun_ns, &told,
 			   &why))
-		return policy_fail(error, 0, "%.100s: %.250s", b->settings.url, why.text);
+		return policy_fail(error, 0, "%.100s: %.250s", b->settings.shown, why.text);
 	b->left_out = told.left_out;
 	if (told.left_out)
 		bouncer_say("%zu decision%s left out, the first: %s", told.left_out,
@@ -133,7 +133,7 @@ static void say_down(struct bouncer *b, const struct policy_error *why)
 static void say_up(struct bouncer *b)
 {
 	if (b->down.text[0])
-		bouncer_say("%s: it answers again", b->settings.url);
+		bouncer_say("%s: it answers again", b->settings.shown);
 	b->down.text[0] = 0;
 }
 
@@ -224,6 +224,7 @@ static int begin(struct bouncer *b, struct policy_error *error)
 	for (size_t i = 0; i < b->settings.n; i++)
 		ifname[i] = b->settings.ifname[i];
 	b->options = (struct lapi_options){b->settings.url,
+					   b->settings.shown,
 					   b->settings.key,
 					   *b->settings.ca_file ? b->settings.ca_file : NULL,
 					   *b->settings.origins ? b->settings.origins : NULL,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "bouncer/settings.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config/document.h"
 
@@ -29,32 +31,59 @@ static int read_text(struct source *s, const struct place *at, const yaml_node_t
 	return 0;
 }
 
+/* Of an address: its host, behind who asks. */
+static const char *host_of(const char *url, const char **end)
+{
+	const char *host = strstr(url, "//") + 2;
+
+	*end = host + strcspn(host, "/?#");
+	for (const char *c = host; c < *end; c++)
+		if (*c == '@')
+			host = c + 1;
+	return host;
+}
+
 /* Has it a name or a number between http:// and what follows the host? */
 static bool has_host(const char *url)
 {
-	const char *host = strstr(url, "//") + 2;
-	const char *end = host + strcspn(host, "/?#");
+	const char *end, *host = host_of(url, &end);
 
-	for (const char *c = host; c < end; c++)
-		if (*c == '@') /* what is before it is who asks */
-			host = c + 1;
 	return host < end && *host != ':';
 }
 
+/* What libcurl finds wrong with it; NULL: nothing. */
+static const char *wrong_part(const char *url)
+{
+	CURLU *parts = curl_url();
+	CURLUcode code = parts ? curl_url_set(parts, CURLUPART_URL, url, 0) : CURLUE_OUT_OF_MEMORY;
+
+	curl_url_cleanup(parts);
+	return code ? curl_url_strerror(code) : NULL;
+}
+
+/* No error shows it: who asks may be in it, with a password. */
 static int read_url(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct settings *to = into;
+	const char *wrong, *host, *end;
+	int line = doc_line(node);
 
 	if (read_text(s, at, node, to->url, sizeof(to->url)))
 		return -1;
 	if (strncmp(to->url, "http://", 7) != 0 && strncmp(to->url, "https://", 8) != 0)
-		return doc_fail(s, doc_line(node), at,
-				"\"%s\" is no address: write http://127.0.0.1:8080/",
-				doc_shown(to->url).text);
+		return doc_fail(s, line, at, "it is no address: write http://127.0.0.1:8080/");
 	if (!has_host(to->url))
-		return doc_fail(s, doc_line(node), at,
-				"\"%s\" names no host: write http://127.0.0.1:8080/",
-				doc_shown(to->url).text);
+		return doc_fail(s, line, at, "it names no host: write http://127.0.0.1:8080/");
+	if (strpbrk(to->url, "?#"))
+		return doc_fail(s, line, at,
+				"it goes on after its path: leave out what is from "
+				"the first ? or # on");
+	wrong = wrong_part(to->url);
+	if (wrong)
+		return doc_fail(s, line, at, "it is no address: %s", wrong);
+	host = host_of(to->url, &end);
+	snprintf(to->shown, sizeof(to->shown), "%.*s%s", (int)(strstr(to->url, "//") + 2 - to->url),
+		 to->url, host);
 	return 0;
 }
 
@@ -110,6 +139,15 @@ static int read_interfaces(struct source *s, const struct place *at, const yaml_
 	return 0;
 }
 
+#define LACKS_ORIGINS "name at least one, [crowdsec], or leave it out for all"
+
+/* YAML's null. */
+static bool is_null(const yaml_node_t *node, const char *text)
+{
+	return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (!strcmp(text, "~") || !strcasecmp(text, "null"));
+}
+
 static int read_origin(struct source *s, const struct place *at, const yaml_node_t *node,
 		       void *into)
 {
@@ -119,6 +157,8 @@ static int read_origin(struct source *s, const struct place *at, const yaml_node
 
 	if (doc_scalar(s, at, node, &one))
 		return -1;
+	if (is_null(node, one))
+		return doc_fail(s, doc_line(node), at, LACKS_ORIGINS);
 	if (strpbrk(one, ", \t\r\n"))
 		return doc_fail(s, doc_line(node), at,
 				"it has a comma or a blank: write a list, [a, b]");
@@ -139,8 +179,7 @@ static int read_origins(struct source *s, const struct place *at, const yaml_nod
 	if (doc_list(s, at, node, &list))
 		return -1;
 	if (!n) /* "" would ask for all */
-		return doc_fail(s, doc_line(node), at,
-				"name at least one, [crowdsec], or leave it out for all");
+		return doc_fail(s, doc_line(node), at, LACKS_ORIGINS);
 	return 0;
 }
 

@@ -18,7 +18,8 @@
 
 struct settings {
 	char url[SETTINGS_TEXT], key[SETTINGS_TEXT], ca_file[PATH_MAX]; /* "": none is said */
-	char origins[SETTINGS_TEXT];					/* "a,b"; "": all */
+	char shown[SETTINGS_TEXT];   /* url, without who asks, who may have a password */
+	char origins[SETTINGS_TEXT]; /* "a,b"; "": all */
 	uint64_t every_ns;
 	uint64_t timeout_ns; /* without a byte, at least a second; of an answer ten times that */
 	char ifname[SETTINGS_INTERFACES][IF_NAMESIZE];
