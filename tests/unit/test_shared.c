@@ -335,6 +335,39 @@ static void test_what_is_made_after_a_lifting_that_was_read(void **unused)
 	assert_true(outlasts(0, true, SHARED_MADE, &ended));
 }
 
+/* ... nor is what was made after this host's own lifting, which it reads later. */
+static void test_what_is_made_after_its_own_lifting(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	says(&s, now + 60 * S, 7);
+	shared_asked(&s, 7);
+	look(&s, NULL, 0);
+	says(&s, 0, 8);
+	look(&s, NULL, 0);
+	look(&s, "k", now + 60 * S);
+	shared_asked(&s, 8);
+	shared_there(&s, "k", WORD(0), 8, now);
+	assert_null(shared_take(&s, &i));
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].follows, 8);
+	assert_int_equal(b.at[0].word.left_ns, 60 * S);
+	shared_told(&s, &b, 9);
+	look(&s, NULL, 0);
+	says(&s, 0, 10);
+	look(&s, NULL, 0);
+	assert_int_equal(s.n, 1);
+	shared_asked(&s, 10);
+	look(&s, NULL, 0);
+	assert_int_equal(s.n, 0); /* it is known no longer than that */
+	shared_free(&s);
+}
+
 /* Another policy comes before what others lifted is taken: that is taken yet. */
 static void test_what_was_not_taken_counts_as_unread(void **unused)
 {
@@ -1566,6 +1599,7 @@ int main(void)
 	    cmocka_unit_test(test_a_shorter_end_that_is_far),
 	    cmocka_unit_test(test_a_lifting_is_heard_through_what_follows),
 	    cmocka_unit_test(test_what_is_made_after_a_lifting_that_was_read),
+	    cmocka_unit_test(test_what_is_made_after_its_own_lifting),
 	    cmocka_unit_test(test_what_was_not_taken_counts_as_unread),
 	    cmocka_unit_test(test_another_host_follows_what_follows),
 	    cmocka_unit_test(test_who_was_away_takes_what_follows),

@@ -47,6 +47,12 @@
 #define LOOK_MS	   250	/* at signals, and at whether the policy has changed */
 #define ITEMS_MS   100	/* where bans or sets are shared; a tenth of it while there are many */
 
+/* Why the store has not answered since it did last, of each of its endpoints. */
+struct outage {
+	char why[STORE_ENDPOINTS_MAX][STORE_WHY];
+	uint32_t n;
+};
+
 struct agent {
 	const char *ifname;
 	struct attached a;
@@ -64,9 +70,7 @@ struct agent {
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
 	bool moved;			/* its policy is of this fleet no more: it leaves */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
-	/* why the store has not answered since it did last, of each of its endpoints */
-	char outage[STORE_ENDPOINTS_MAX][STORE_WHY];
-	uint32_t outages;
+	struct outage down, unshared;	/* of its limits; of what hosts share */
 };
 
 /* --- what is said ---------------------------------------------------------------------------- */
@@ -97,15 +101,29 @@ __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const cha
 	sd_notifyf(0, "STATUS=%s", printable(text).text);
 }
 
-/* Its endpoints are asked one after the other: each cause is said once, until the store answers. */
+/* Its endpoints are asked one after the other. Is this cause none of those before? */
+static bool is_news(struct outage *o, const char *why)
+{
+	for (uint32_t i = 0; i < o->n; i++)
+		if (cause_same(o->why[i], why))
+			return false;
+	if (o->n < STORE_ENDPOINTS_MAX)
+		snprintf(o->why[o->n++], STORE_WHY, "%s", why);
+	return true;
+}
+
+/* Each cause is said once, until the store answers. */
 static void say_down(struct agent *g, const char *why)
 {
-	for (uint32_t i = 0; i < g->outages; i++)
-		if (cause_same(g->outage[i], why))
-			return;
-	if (g->outages < STORE_ENDPOINTS_MAX)
-		snprintf(g->outage[g->outages++], STORE_WHY, "%s", why);
-	say(g, "%s", why);
+	if (is_news(&g->down, why))
+		say(g, "%s", why);
+}
+
+/* Likewise, until it answers to what hosts share. What its limits lack is not said once more. */
+static void say_unshared(struct agent *g, const char *why)
+{
+	if (is_news(&g->unshared, why) && is_news(&g->down, why))
+		tell(g, why);
 }
 
 /* The name of a rule of the fleet's policy, for a line. */
@@ -500,7 +518,7 @@ static void ask(struct agent *g, const struct fleet_request *request)
 	uint32_t chance;
 
 	if (talk_send(&g->talk, request)) {
-		g->outages = 0;
+		g->down.n = 0;
 		if (g->talk.back)
 			went_back(g);
 		fleet_say_all(&g->of, &g->a, g->talk.members, g->talk.answered_ns);
@@ -562,12 +580,16 @@ static bool share_items(struct agent *g)
 	if (g->items.exchange.odd[0])
 		say(g, "%s", g->items.exchange.odd);
 	g->items.exchange.odd[0] = 0;
-	if (well)
+	if (well) {
+		if (!exchange_waits(
+			&g->items.exchange)) /* to read may do where to write does not */
+			g->unshared.n = 0;
 		return true;
-	say_down(g, *error.text ? error.text
-		    : g->items.exchange.starved
-			? "no memory for what hosts share: it is tried again"
-			: talk_why(&g->talk));
+	}
+	say_unshared(g, *error.text ? error.text
+			: g->items.exchange.starved
+			    ? "no memory for what hosts share: it is tried again"
+			    : talk_why(&g->talk));
 	g->retry_ns = host_now_ns() + SECOND_NS / 2;
 	return false;
 }

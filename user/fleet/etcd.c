@@ -234,6 +234,13 @@ static enum store_result call_failed(struct store *s, CURLcode code, long status
 	return shook && !status ? shook_and_failed(s, code, said) : unanswered(s, said);
 }
 
+/* Of what stands before it. */
+static bool is_of_proxy(long status)
+{
+	return status == 403 || status == 407 || status == 413 || status == 429 ||
+	       (status >= 502 && status <= 504);
+}
+
 /* What etcd says in place of an answer. */
 static enum store_result complaint(struct store *s, long status, const json_t *answer)
 {
@@ -242,6 +249,11 @@ static enum store_result complaint(struct store *s, long status, const json_t *a
 
 	if (!said)
 		said = json_string_value(json_object_get(answer, "error"));
+	if (!said && is_of_proxy(status))
+		return fail(s,
+			    "%s: HTTP status %ld, and not from etcd: look at the proxy or firewall "
+			    "before it",
+			    at, status);
 	if (!said)
 		return fail(
 		    s,

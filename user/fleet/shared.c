@@ -241,9 +241,15 @@ static void run_out(struct shared_item *item, uint64_t now_ns)
 		item->todo = item->over ? SHARED_TELL : SHARED_NOTHING;
 }
 
-static bool is_over(const struct shared_item *item)
+/*
+ * Nothing is left of it. Where this host lifted it, that is to be read first: what is made again is
+ * after that.
+ */
+static bool is_over(const struct shared *s, const struct shared_item *item)
 {
-	return !item->here_ns && !item->there_ns && item->todo == SHARED_NOTHING;
+	bool unread = item->own && item->lifted && item->revision > s->known;
+
+	return !item->here_ns && !item->there_ns && item->todo == SHARED_NOTHING && !unread;
 }
 
 void shared_looked(struct shared *s, uint64_t now_ns)
@@ -257,7 +263,7 @@ void shared_looked(struct shared *s, uint64_t now_ns)
 		if (!item->seen && item->here_ns && item->todo != SHARED_TAKE)
 			miss(item, now_ns);
 		item->seen = false;
-		if (is_over(item))
+		if (is_over(s, item))
 			continue;
 		if (kept != i)
 			s->at[kept] = *item;
@@ -536,6 +542,7 @@ void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t re
 		item->there = batch->at[i].word.value;
 		item->doubt = item->over = false;
 		item->own = true;
+		item->lifted = !batch->at[i].until_ns && !batch->at[i].word.lies_ns;
 		item->lasts = batch->at[i].word.lies_ns;
 		item->todo = SHARED_NOTHING;
 		s->count.told++;

@@ -109,6 +109,7 @@ struct shared_item {
 	bool left;	/* there was no room for it here yet, and that was counted */
 	bool begun;	/* what is here was so when the agent, or its policy, began */
 	bool own;	/* the store's word is this host's */
+	bool lifted;	/* ... and lifts it */
 	bool lasts;	/* ... and may be there for long after its end */
 	bool over;	/* so its end is to be told */
 };
