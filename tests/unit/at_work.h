@@ -792,7 +792,7 @@ static void go_on(const struct state *s, const struct pacer_policy *bin, const c
  * begins after a boot; 0: the machine stays on. No packet comes at time 0, which is none, of the
  * coarse clock either.
  */
-static void restart(const struct variant *v, uint64_t off_ns, uint64_t boot_ns)
+static inline void restart(const struct variant *v, uint64_t off_ns, uint64_t boot_ns)
 {
 	static struct pacer_policy bin;
 	const char *text = text_of(v);
