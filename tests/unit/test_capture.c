@@ -289,7 +289,8 @@ static void test_times_of_no_clock(void **unused)
 		const char *says;
 	} row[] = {
 	    {0, (uint64_t)INT64_MAX + 1, 1,
-	     "frame 1 has a time before 1970, which cannot be counted with: all such frames count "
+	     "frame 1 has a time before 1970, or too late for libpcap, which cannot be counted "
+	     "with: all such frames count "
 	     "at the latest time seen: see its interface's if_tsoffset and if_tsresol"},
 	    {0, INT64_MAX, 1,
 	     "frame 1 has a time beyond 2262-04-11, which cannot be counted with: all such frames "

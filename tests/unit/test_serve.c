@@ -180,7 +180,7 @@ int restore_plan(struct state *s, const struct policy *p, const struct clocks *n
 	return on.unfit ? policy_fail(e, 0, "s0.state: it does not fit") : 0;
 }
 
-int state_folder(const char *path, struct policy_error *e)
+int state_place(const char *path, struct policy_error *e)
 {
 	return on.no_folder ? policy_fail(e, 0, "%s: its folder cannot be written", path) : 0;
 }

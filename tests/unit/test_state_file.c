@@ -136,6 +136,32 @@ static void as_it_was(void **unused)
 	state_free(&s);
 }
 
+/* A name that leaves no room for the one beside it, and what is no file. */
+static void of_a_name(void **unused)
+{
+	const size_t most = NAME_MAX - strlen(".unfinished-XXXXXX");
+	char name[PATH_MAX];
+
+	(void)unused;
+	memset(name, 'a', sizeof(name));
+	memcpy(name, "/tmp/", 5);
+	name[5 + most] = 0;
+	assert_int_equal(state_place(name, &error), 0);
+	assert_int_equal(state_place(name + 5, &error), 0);
+	name[5 + most] = 'a';
+	name[6 + most] = 0;
+	assert_int_equal(state_place(name, &error), -1);
+	assert_non_null(strstr(error.text, "the state cannot be written: File name too long: "));
+	assert_int_equal(state_place(name + 5, &error), -1);
+	for (size_t i = 0; i < sizeof(name); i += 2) /* many folders, each of a short name */
+		memcpy(name + i, "./", 2);
+	name[PATH_MAX - 10] = 0;
+	assert_int_equal(state_place(name, &error), -1);
+	assert_int_equal(state_place("/tmp", &error), -1);
+	assert_string_equal(error.text,
+			    "/tmp: is no regular file, and would be replaced: name another");
+}
+
 /* Before anything is written: whether the folder is there, is one, and may be written to. */
 static void of_a_folder(void **unused)
 {
@@ -156,7 +182,7 @@ static void of_a_folder(void **unused)
 	assert_non_null(getcwd(here, sizeof(here)));
 	assert_int_equal(chdir(folder), 0);
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		assert_int_equal(state_folder(row[i].file, &error), row[i].says ? -1 : 0);
+		assert_int_equal(state_place(row[i].file, &error), row[i].says ? -1 : 0);
 		if (!row[i].says)
 			continue;
 		snprintf(text, sizeof(text), "%s: the state cannot be written: its folder: %s",
@@ -166,7 +192,7 @@ static void of_a_folder(void **unused)
 	assert_int_equal(chmod(folder, 0555), 0);
 	if (!geteuid())
 		assert_int_equal(seteuid(65534), 0); /* root may write everywhere */
-	assert_int_equal(state_folder(path, &error), -1);
+	assert_int_equal(state_place(path, &error), -1);
 	snprintf(text, sizeof(text),
 		 "%s: the state cannot be written: its folder: Permission denied: see that it may "
 		 "be written to, or name another file",
@@ -895,6 +921,7 @@ int main(void)
 	    cmocka_unit_test(full),
 	    cmocka_unit_test(nowhere),
 	    cmocka_unit_test(of_a_folder),
+	    cmocka_unit_test(of_a_name),
 	    cmocka_unit_test(cleaned),
 	    cmocka_unit_test(cleaned_before_it_is_locked),
 	    cmocka_unit_test(cleaned_as_it_is_saved),

@@ -101,7 +101,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	tags_noted(a);
 	if (*why.text)
 		complaint("%s", why.text);
-	if (state_folder(o->state, &error))
+	if (state_place(o->state, &error))
 		complaint("%s", error.text);
 	emit_begin(o->json);
 	emit_object("");

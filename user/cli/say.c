@@ -87,6 +87,8 @@ int misused(const char *verb, const char *format, ...)
 
 int misused_stream(const char *verb, const char *file)
 {
+	if (!*file)
+		return misused(verb, "the name of the state's file is empty");
 	return strcmp(file, "-") ? EXIT_DONE
 				 : misused(verb, "a state is in a file, and - is none: write ./- "
 						 "for a file of that name");

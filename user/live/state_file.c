@@ -264,33 +264,45 @@ static int write_beside(const char *file, char *path, const struct state *s, uin
 				 file, strerror(errno));
 }
 
-int state_write(const char *file, const struct state *s, uint64_t *bytes,
-		struct policy_error *error)
+/* The name to write beside it, for mkostemp. -1 with *error filled: it may not have the file's. */
+static int name_beside(const char *file, char path[PATH_MAX], struct policy_error *error)
 {
-	char path[PATH_MAX];
-	sigset_t before;
+	const char *slash = strrchr(file, '/');
 	struct stat st;
-	int result;
 
 	if (!lstat(file, &st) && !S_ISREG(st.st_mode))
 		return policy_fail(
 		    error, 0, "%.200s: is no regular file, and would be replaced: name another",
 		    file);
-	if (snprintf(path, sizeof(path), "%s" BESIDE "XXXXXX", file) >= (int)sizeof(path)) {
-		errno = ENAMETOOLONG;
-		return no_write(file, error);
-	}
+	if (snprintf(path, PATH_MAX, "%s" BESIDE "XXXXXX", file) < PATH_MAX &&
+	    strlen(slash ? slash + 1 : file) + strlen(BESIDE) + ANY <= NAME_MAX)
+		return 0;
+	errno = ENAMETOOLONG;
+	return no_write(file, error);
+}
+
+int state_write(const char *file, const struct state *s, uint64_t *bytes,
+		struct policy_error *error)
+{
+	char path[PATH_MAX];
+	sigset_t before;
+	int result;
+
+	if (name_beside(file, path, error))
+		return -1;
 	durable_block_stops(&before);
 	result = write_beside(file, path, s, bytes, error);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;
 }
 
-int state_folder(const char *file, struct policy_error *error)
+int state_place(const char *file, struct policy_error *error)
 {
 	const char *slash = strrchr(file, '/');
 	char folder[PATH_MAX];
 
+	if (name_beside(file, folder, error))
+		return -1;
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - file) + 1 : 2,
 		 slash ? file : "./");
 	if (!faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))

@@ -23,8 +23,8 @@
 /* Writes it whole, or leaves what is there. *bytes is its length. */
 int state_write(const char *file, const struct state *s, uint64_t *bytes,
 		struct policy_error *error);
-/* May the folder of the file be written to, as state_write has to? */
-int state_folder(const char *file, struct policy_error *error);
+/* May the file have its name, and its folder be written to, as state_write has to? */
+int state_place(const char *file, struct policy_error *error);
 /*
  * Calls `each` for what killed saves left in the directory, and removes it unless `look` is true.
  * `cause`: why it stays (errno), or 0. -1: there is no such directory, or it cannot be read.

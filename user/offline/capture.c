@@ -183,7 +183,7 @@ static void tell_beyond(struct capture *c, int beyond)
 	     "frame %" PRIu64
 	     " has a time %s, which cannot be counted with: all such frames count at %s: see its "
 	     "interface's if_tsoffset and if_tsresol",
-	     c->frames, beyond < 0 ? "before 1970" : "beyond 2262-04-11",
+	     c->frames, beyond < 0 ? "before 1970, or too late for libpcap" : "beyond 2262-04-11",
 	     beyond < 0 ? "the latest time seen" : "that day");
 }
 
