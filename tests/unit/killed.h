@@ -39,7 +39,7 @@ static struct {
 
 static void let(void *from, size_t bytes, int how)
 {
-	uintptr_t page = (uintptr_t)from & ~(PACED_PAGE - 1);
+	uintptr_t page = (uintptr_t)from & ~(PAGE_BYTES - 1);
 
 	if (KILLED_AT_STORES && mprotect((void *)page, (uintptr_t)from + bytes - page, how))
 		_exit(3);

@@ -10,15 +10,15 @@
 #include "applied.h"
 #include "calls.h"
 #include "kernel.h"
+#include "pages.h"
 #include "stays.h"
-
-#define PACED_PAGE ((uintptr_t)4096)
 
 static struct attached pacer;
 static struct pacer_control *control; /* its secret is for each test to draw */
 static struct pacer_copy *copies;
 static struct pacer_throttle_state *throttles;
 static struct plan plan;
+static size_t lines_bytes; /* of those of the pacer, whatever a test says of their number */
 
 /* Empty ones: what was in them is freed. */
 static inline void make_maps(void)
@@ -33,35 +33,29 @@ static inline void make_maps(void)
 		       sizeof(struct pacer_allow_value));
 }
 
-/* Zeroed, in pages of its own. */
-static inline void *paged(size_t bytes)
+/* Of two things of so many bytes each, what stands before them: the second begins with a page. */
+static inline size_t before_two(size_t bytes)
 {
-	size_t whole = (bytes + PACED_PAGE - 1) & ~(PACED_PAGE - 1);
-	void *pages = aligned_alloc(PACED_PAGE, whole);
-
-	assert_non_null(pages);
-	return memset(pages, 0, whole);
+	return PAGE_BYTES - bytes % PAGE_BYTES;
 }
 
-/* The same of two things, of so many bytes each: the second begins with a page. */
-static inline void *paged_two(size_t bytes)
+static inline void *two_new(size_t bytes)
 {
-	size_t before = PACED_PAGE - bytes % PACED_PAGE;
-
-	return (uint8_t *)paged(before + 2 * bytes) + before;
+	return (uint8_t *)pages_new(before_two(bytes) + 2 * bytes) + before_two(bytes);
 }
 
-static inline void free_two(void *two, size_t bytes)
+static inline void two_free(void *two, size_t bytes)
 {
-	free(two ? (uint8_t *)two - (PACED_PAGE - bytes % PACED_PAGE) : NULL);
+	if (two)
+		pages_free((uint8_t *)two - before_two(bytes), before_two(bytes) + 2 * bytes);
 }
 
 /* One with a compiled policy, on the kernel's clock as it is. */
 static inline void put_on_as(const struct pacer_policy *bin, const char *text, uint64_t n_lines)
 {
-	copies = paged_two(sizeof(*copies));
-	throttles = paged(PACER_THROTTLES * sizeof(*throttles));
-	control = paged(sizeof(*control));
+	copies = two_new(sizeof(*copies));
+	throttles = pages_new(PACER_THROTTLES * sizeof(*throttles));
+	control = pages_new(sizeof(*control));
 	copies[0].policy = *bin;
 	memcpy(copies[0].text, text, strlen(text));
 	*control = (struct pacer_control){.resolution_ns = RESOLUTION,
@@ -76,9 +70,8 @@ static inline void put_on_as(const struct pacer_policy *bin, const char *text, u
 				  .copy = copies,
 				  .n_lines = n_lines,
 				  .throttle = throttles};
-	pacer.lines = aligned_alloc(64, n_lines * sizeof(struct pacer_line));
-	assert_non_null(pacer.lines);
-	memset(pacer.lines, 0, n_lines * sizeof(struct pacer_line));
+	lines_bytes = n_lines * sizeof(struct pacer_line);
+	pacer.lines = pages_new(lines_bytes);
 }
 
 static inline void put_on(const char *text)
@@ -97,10 +90,10 @@ static inline int end(void **unused)
 {
 	(void)unused;
 	make_maps();
-	free(pacer.lines);
-	free_two(copies, sizeof(*copies));
-	free(throttles);
-	free(control);
+	pages_free(pacer.lines, lines_bytes);
+	two_free(copies, sizeof(*copies));
+	pages_free(throttles, PACER_THROTTLES * sizeof(*throttles));
+	pages_free(control, sizeof(*control));
 	pacer.lines = NULL;
 	copies = NULL;
 	throttles = NULL;

@@ -10,6 +10,7 @@
 #include "applied.h"
 #include "calls.h"
 #include "kernel.h"
+#include "pages.h"
 #include "starved.h"
 #include "stays.h"
 
@@ -96,8 +97,7 @@ static struct compile_host host_now(void)
 
 static void attach(const char *text, uint64_t n_lines)
 {
-	copies = calloc(2, sizeof(*copies));
-	assert_non_null(copies);
+	copies = pages_new(2 * sizeof(*copies));
 	memcpy(copies[0].text, text, strlen(text));
 	control = (struct pacer_control){.resolution_ns = RESOLUTION,
 					 .secret_ready = PACER_SECRET_OF_TOOLS};
@@ -111,18 +111,16 @@ static void attach(const char *text, uint64_t n_lines)
 				  .control = &control,
 				  .copy = copies,
 				  .n_lines = n_lines};
-	pacer.throttle = calloc(PACER_THROTTLES, sizeof(*pacer.throttle));
-	pacer.lines = aligned_alloc(64, n_lines * sizeof(struct pacer_line));
-	assert_true(pacer.throttle && pacer.lines);
-	memset(pacer.lines, 0, n_lines * sizeof(struct pacer_line));
+	pacer.throttle = pages_new(PACER_THROTTLES * sizeof(*pacer.throttle));
+	pacer.lines = pages_new(n_lines * sizeof(struct pacer_line));
 	memset(lease, 0, sizeof(lease));
 }
 
 static void detach(void)
 {
-	free(copies);
-	free(pacer.throttle);
-	free(pacer.lines);
+	pages_free(copies, 2 * sizeof(*copies));
+	pages_free(pacer.throttle, PACER_THROTTLES * sizeof(*pacer.throttle));
+	pages_free(pacer.lines, pacer.n_lines * sizeof(struct pacer_line));
 	copies = NULL;
 	pacer.lines = NULL;
 	pacer.throttle = NULL;
@@ -1408,7 +1406,7 @@ static void poke(int fd, off_t at, unsigned char value)
 
 /*
  * A bit of every byte that says how the rest is to be read, of the text, of every line, and of
- * every 97th byte between: one is as good as the other to a checksum over all of them.
+ * one of many bytes between: one is as good as the other to a checksum over all of them.
  */
 static void damaged(void **unused)
 {
@@ -1429,7 +1427,7 @@ static void damaged(void **unused)
 	n = (size_t)st.st_size;
 	good = malloc(n);
 	assert_int_equal(pread(fd, good, n, 0), n);
-	for (i = 0; i < n; i += i < 400 || i > n - 200 ? 1 : n / 999) {
+	for (i = 0; i < n; i += i < 300 || i > n - 100 ? 1 : n / 199) {
 		poke(fd, (off_t)i, good[i] ^ (unsigned char)(1 << draw() % 8));
 		must_be_refused();
 		poke(fd, (off_t)i, good[i]);
@@ -1437,7 +1435,7 @@ static void damaged(void **unused)
 	close(fd);
 	assert_int_equal(state_read(path, &s, &error), 0);
 	state_free(&s);
-	for (i = 0; i < n; i += i < 400 || i > n - 100 ? 1 : n / 499) {
+	for (i = 0; i < n; i += i < 300 || i > n - 50 ? 1 : n / 99) {
 		put_file(good, i);
 		must_be_refused();
 	}
