@@ -176,7 +176,8 @@ bad_places()
 		pacer save s0 "$work/full/s0.state"
 	refused 1 'No space left' pacer save s0 "$work/full/s0.state" --and-unload
 	equal "$(cat "$work/full/"*)" before "what is in the directory"
-	refused 1 'is no regular file' pacer save s0 /dev/null
+	mkfifo "$work/pipe" # of its own, as a fault would replace it
+	refused 1 'is no regular file' pacer save s0 "$work/pipe"
 	refused 1 'No such file' pacer save s0 "$work/no/such/place"
 	refused 2 'wants one interface and a file' pacer save s0
 	refused 2 'wants one interface and a file' pacer save all "$work/all"
