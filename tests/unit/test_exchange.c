@@ -555,6 +555,32 @@ static void test_another_policy_before_it_was_told(void **unused)
 	}
 }
 
+/* What the operator did is not lost with the policy, though a policy brings such things anew. */
+static void test_by_hand_before_another_policy(void **unused)
+{
+	static const struct shared_value value = {.text = "B", .by = SHARED_BY_HAND};
+
+	(void)end(unused);
+	(void)begin(unused);
+	stay = false;
+	shared_here(&x.items, KEY, &value, now + 100 * S, now);
+	shared_looked(&x.items, now);
+	exchange_begin(&x); /* it was not told yet */
+	assert_int_equal(only()->todo, SHARED_TELL);
+	(void)read_all();
+	assert_true(step());
+	shared_looked(&x.items, now);
+	shared_looked(&x.items, now);
+	assert_true(step());
+	assert_true(only()->lifted);
+	shared_looked(&x.items, now);
+	exchange_begin(&x); /* it was not read yet */
+	assert_true(only()->lifted);
+	(void)read_all();
+	shared_looked(&x.items, now);
+	assert_int_equal(x.items.n, 0);
+}
+
 /* The session has ended: nothing is as it was not, and nothing is written. */
 static void test_a_session_that_ended(void **unused)
 {
@@ -1152,6 +1178,7 @@ int main(void)
 	    CASE(test_lies_as_long_as_what_it_follows),
 	    CASE(test_another_policy),
 	    CASE(test_another_policy_before_it_was_told),
+	    CASE(test_by_hand_before_another_policy),
 	    CASE(test_a_session_that_ended),
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),

@@ -33,12 +33,18 @@ static void forget_reading(struct exchange *x)
 	x->again = false;
 }
 
+/*
+ * Beside what stays where it lies: what the operator did, and was not told yet; and what was
+ * lifted, until that is read.
+ */
 static bool keeps(const struct shared_item *item, void *arg)
 {
 	const struct exchange *x = arg;
-	bool lifted = item->todo == SHARED_TELL && !item->here_ns;
+	bool tells = item->todo == SHARED_TELL, here = item->here_ns;
+	bool by_hand = !item->begun && item->here.by == SHARED_BY_HAND;
+	bool unread = item->lifted && item->revision > x->items.known;
 
-	return (lifted || x->stays(item->key)) &&
+	return ((tells && (!here || by_hand)) || (!here && unread) || x->stays(item->key)) &&
 	       x->is_ours(item->key, NULL, x->arg) == EXCHANGE_OURS;
 }
 

@@ -183,7 +183,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->begun = s->found != SHARED_MADE || (!s->whole && !s->known);
 	item->since = s->found == SHARED_FILED ? 0 : s->known;
 	item->over = false;
-	item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
+	item->todo = unlike(item) || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
 
 void shared_unfit(struct shared *s)
@@ -209,10 +209,12 @@ void shared_same(struct shared *s, const char *begin)
 }
 
 /* It is not here any more, before its end. */
-static void miss(struct shared_item *item, uint64_t now_ns)
+static void miss(const struct shared *s, struct shared_item *item, uint64_t now_ns)
 {
 	if (++item->missed < 2)
 		return;
+	/* It was taken out under a policy that has not read yet what the store says of it. */
+	item->doubt |= !s->whole && s->known && !item->revision;
 	item->here_ns = 0;
 	item->missed = 0;
 	item->todo = item->there_ns > now_ns || item->doubt ? SHARED_TELL : SHARED_NOTHING;
@@ -242,12 +244,12 @@ static void run_out(struct shared_item *item, uint64_t now_ns)
 }
 
 /*
- * Nothing is left of it. Where this host lifted it, that is to be read first: what is made again is
- * after that.
+ * Nothing is left of it. Where it was lifted, that is to be read first: what is made again is after
+ * that.
  */
 static bool is_over(const struct shared *s, const struct shared_item *item)
 {
-	bool unread = item->own && item->lifted && item->revision > s->known;
+	bool unread = item->lifted && item->revision > s->known;
 
 	return !item->here_ns && !item->there_ns && item->todo == SHARED_NOTHING && !unread;
 }
@@ -261,7 +263,7 @@ void shared_looked(struct shared *s, uint64_t now_ns)
 
 		run_out(item, now_ns);
 		if (!item->seen && item->here_ns && item->todo != SHARED_TAKE)
-			miss(item, now_ns);
+			miss(s, item, now_ns);
 		item->seen = false;
 		if (is_over(s, item))
 			continue;
@@ -346,7 +348,7 @@ static void said_by_others(struct shared_item *item, uint64_t revision)
 {
 	item->revision = revision;
 	item->lies_ns = 0;
-	item->doubt = item->own = item->lasts = item->over = false;
+	item->doubt = item->own = item->lifted = item->lasts = item->over = false;
 }
 
 void shared_age(struct shared_word *word, uint64_t age_ns)
@@ -359,9 +361,22 @@ void shared_age(struct shared_word *word, uint64_t age_ns)
 		word->left_ns = SHARED_OVER;
 }
 
+/* Is it what this host wrote by a call that had no answer? If another did, it says the same. */
+static bool is_tried(const struct shared_item *item, const struct shared_word *word,
+		     uint64_t now_ns)
+{
+	if (!item->doubt || word->left_ns == SHARED_OVER)
+		return false;
+	if (!item->tried_ns || !word->left_ns)
+		return !item->tried_ns && !word->left_ns && !word->lies_ns;
+	return same(&item->tried, &word->value) &&
+	       !differ(item->tried_ns, end_of(word->left_ns, now_ns));
+}
+
 void shared_there(struct shared *s, const char *key, const struct shared_word *word,
 		  uint64_t revision, uint64_t now_ns)
 {
+	bool tried;
 	bool runs = word->left_ns && word->left_ns != SHARED_OVER;
 	bool lifted = !word->left_ns && !word->lies_ns;
 	uint64_t lies_ns = lifted ? SHARED_LIFTED_S * SECOND_NS : word->lies_ns;
@@ -376,11 +391,16 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 		return;
 	if (item->over) /* it is not over any more */
 		item->todo = SHARED_NOTHING;
+	tried = is_tried(item, word, now_ns) && item->todo == SHARED_TELL;
 	said_by_others(item, revision);
+	item->lifted = lifted;
+	item->own = tried;
 	item->there_ns = runs ? end_of(word->left_ns, now_ns) : 0;
 	item->there = runs ? word->value : none;
 	item->lies_ns = lies_ns ? now_ns + lies_ns : 0;
-	if (runs || !is_later(item, word, revision))
+	if (tried) /* what is here is as told, or later */
+		item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
+	else if (runs || !is_later(item, word, revision))
 		decide(item, now_ns);
 }
 
@@ -551,8 +571,13 @@ void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t re
 
 void shared_lost(struct shared *s, const struct shared_batch *batch)
 {
-	for (size_t i = 0; i < batch->n; i++)
-		s->at[batch->at[i].item].doubt = true;
+	for (size_t i = 0; i < batch->n; i++) {
+		struct shared_item *item = &s->at[batch->at[i].item];
+
+		item->doubt = true;
+		item->tried = batch->at[i].word.value;
+		item->tried_ns = batch->at[i].until_ns;
+	}
 }
 
 void shared_barred(struct shared *s, const char *key)

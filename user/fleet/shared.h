@@ -41,7 +41,7 @@
  *
  * Concurrency: one caller at a time.
  *
- * Memory: 328 bytes an item.
+ * Memory: 408 bytes an item.
  */
 #ifndef PACER_FLEET_SHARED_H
 #define PACER_FLEET_SHARED_H
@@ -94,9 +94,10 @@ struct shared_word {
 
 struct shared_item {
 	char key[SHARED_KEY];
-	struct shared_value here, there;
-	uint64_t here_ns;  /* its end, as packets have it; 0: it is not here */
+	struct shared_value here, there, tried; /* tried: what a write in doubt said */
+	uint64_t here_ns;			/* its end, as packets have it; 0: it is not here */
 	uint64_t there_ns; /* its end by the store; 0: it is not there, or lifted */
+	uint64_t tried_ns; /* its end by that; 0: it was lifted */
 	uint64_t revision; /* of the store's word; 0: none is known */
 	uint64_t lies_ns;  /* until when that is to be heard, as far as is known; 0: its end */
 	uint64_t since;	   /* it was made here after all words up to that revision */
@@ -108,8 +109,8 @@ struct shared_item {
 	bool late;	/* it had to wait, and that was counted */
 	bool left;	/* there was no room for it here yet, and that was counted */
 	bool begun;	/* what is here was so when the agent, or its policy, began */
-	bool own;	/* the store's word is this host's */
-	bool lifted;	/* ... and lifts it */
+	bool lifted;	/* the store's word lifts it */
+	bool own;	/* it is this host's */
 	bool lasts;	/* ... and may be there for long after its end */
 	bool over;	/* so its end is to be told */
 };
