@@ -598,7 +598,7 @@ static void test_hosts(void **state)
 		const char *url, *shown;
 	} rows[] = {{"http://a", "http://a"},
 		    {"http://[::1]:8080/", "http://[::1]:8080/"},
-		    {"https://me:x@b:1/c@d", "https://b:1/c@d"}};
+		    {"https://me:x@b:1/c%40d", "https://b:1/c%40d"}};
 	struct policy_error error;
 	struct settings s;
 	char text[200];
@@ -638,10 +638,15 @@ static void test_wrong_settings(void **state)
 	    {KEY IFACES "api_url: http://a/#b\n", 3, "it goes on after its path: leave out"},
 	    {KEY IFACES "api_url: http://a:99999/\n", 3, "api_url: it is no address: "},
 	    {KEY IFACES "api_url: http://a;b/\n", 3, "api_url: it is no address: "},
-	    {KEY IFACES "api_url: http://a:p/w@b/\n", 3, "api_url: it is no address: "},
+	    {KEY IFACES "api_url: http://a:p/w@b/\n", 3, "it has an @ in its path: write %40"},
+	    {KEY IFACES "api_url: http://a:1/w@b/\n", 3, "it has an @ in its path: write %40"},
 	    {KEY IFACES "api_url: http://[::1/\n", 3, "api_url: it is no address: "},
 	    {KEY IFACES "api_url: [a]\n", 3, "api_url"},
 	    {URL IFACES "api_key: \"a\\x7fb\"\n", 3, "it has a blank or a control character in it"},
+	    {URL IFACES "api_key: ~\n", 3, "api_key: the value is missing"},
+	    {URL KEY "interfaces: [null]\n", 3, "interfaces[0]: the value is missing"},
+	    {URL KEY IFACES "ca_cert_path: ~\n", 4, "ca_cert_path: the value is missing"},
+	    {URL KEY IFACES "update_frequency: 9ms\n", 4, "it is less than 10ms"},
 	    {URL KEY IFACES "update_frequency: often\n", 4, "update_frequency"},
 	    {URL KEY IFACES "timeout: never\n", 4, "timeout"},
 	    {URL KEY IFACES "timeout: 999ms\n", 4, "it is less than 1s"},

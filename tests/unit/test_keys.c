@@ -779,7 +779,7 @@ static void fail_once(const struct keys_list *list, const struct machine *m, boo
 		assert_ptr_equal(strstr(error.text, path), error.text);
 	if (!well)
 		assert_true(strstr(error.text, strerror(cause)) ||
-			    strstr(error.text, "removed or cut off meanwhile"));
+			    strstr(error.text, "removed, renamed or cut off meanwhile"));
 	assert_int_equal(next_fd(), fd);
 	assert_int_equal(left_beside(), 0);
 	keys = opened(list, &limits, path, m);

@@ -249,7 +249,7 @@ static void test_no_memory_for_the_origins(void **unused)
 
 static void test_an_address_that_is_too_long(void **unused)
 {
-	char long_one[3000];
+	char long_one[5000];
 	const struct lapi_options options = {
 	    .url = long_one, .shown = URL, .key = "k", .stall_s = 1};
 

@@ -9,7 +9,7 @@
 
 #include "live/host.h"
 
-#define URL_MAX	       2048
+#define URL_MAX	       4096 /* what settings.h takes, each byte of the origins escaped */
 #define AGENT	       "xdp-pacer-crowdsec/v" PACER_VERSION
 #define LOOK_MS	       1000
 #define LIMIT_SLACK_NS 100000000ull

@@ -8,9 +8,17 @@
 
 #include "config/document.h"
 
-#define NS_PER_S   1000000000ull
-#define EVERY_NS   (10 * NS_PER_S)
-#define TIMEOUT_NS (60 * NS_PER_S) /* a large API takes a while for all there is */
+#define NS_PER_S       1000000000ull
+#define EVERY_NS       (10 * NS_PER_S)
+#define EVERY_LEAST_NS 10000000ull
+#define TIMEOUT_NS     (60 * NS_PER_S) /* a large API takes a while for all there is */
+
+/* YAML's null. */
+static bool is_null(const yaml_node_t *node, const char *text)
+{
+	return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (!strcmp(text, "~") || !strcasecmp(text, "null"));
+}
 
 /* A text of one line, without blanks around it. */
 static int read_text(struct source *s, const struct place *at, const yaml_node_t *node, char *into,
@@ -20,6 +28,8 @@ static int read_text(struct source *s, const struct place *at, const yaml_node_t
 
 	if (doc_scalar(s, at, node, &text))
 		return -1;
+	if (is_null(node, text))
+		return doc_fail(s, doc_line(node), at, "the value is missing");
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f)
 			return doc_fail(s, doc_line(node), at,
@@ -78,10 +88,14 @@ static int read_url(struct source *s, const struct place *at, const yaml_node_t 
 		return doc_fail(s, line, at,
 				"it goes on after its path: leave out what is from "
 				"the first ? or # on");
+	host = host_of(to->url, &end);
+	if (strchr(end, '@')) /* a password with a / would end there, and the rest be shown */
+		return doc_fail(s, line, at,
+				"it has an @ in its path: write %%40, and %%2F for a / of a "
+				"password");
 	wrong = wrong_part(to->url);
 	if (wrong)
 		return doc_fail(s, line, at, "it is no address: %s", wrong);
-	host = host_of(to->url, &end);
 	snprintf(to->shown, sizeof(to->shown), "%.*s%s", (int)(strstr(to->url, "//") + 2 - to->url),
 		 to->url, host);
 	return 0;
@@ -101,11 +115,24 @@ static int read_ca(struct source *s, const struct place *at, const yaml_node_t *
 	return read_text(s, at, node, to->ca_file, sizeof(to->ca_file));
 }
 
+static int read_time(struct source *s, const struct place *at, const yaml_node_t *node,
+		     uint64_t least_ns, uint64_t *ns)
+{
+	char least[32];
+
+	if (doc_duration(s, at, node, ns))
+		return -1;
+	if (*ns < least_ns)
+		return doc_fail(s, doc_line(node), at, "it is less than %s",
+				units_duration_text(least_ns, least, sizeof(least)));
+	return 0;
+}
+
 static int read_every(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	struct settings *to = into;
 
-	return doc_duration(s, at, node, &to->every_ns);
+	return read_time(s, at, node, EVERY_LEAST_NS, &to->every_ns);
 }
 
 static int read_timeout(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -113,11 +140,7 @@ static int read_timeout(struct source *s, const struct place *at, const yaml_nod
 {
 	struct settings *to = into;
 
-	if (doc_duration(s, at, node, &to->timeout_ns))
-		return -1;
-	if (to->timeout_ns < NS_PER_S)
-		return doc_fail(s, doc_line(node), at, "it is less than 1s");
-	return 0;
+	return read_time(s, at, node, NS_PER_S, &to->timeout_ns);
 }
 
 static int read_interface(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -140,13 +163,6 @@ static int read_interfaces(struct source *s, const struct place *at, const yaml_
 }
 
 #define LACKS_ORIGINS "name at least one, [crowdsec], or leave it out for all"
-
-/* YAML's null. */
-static bool is_null(const yaml_node_t *node, const char *text)
-{
-	return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-	       (!strcmp(text, "~") || !strcasecmp(text, "null"));
-}
 
 static int read_origin(struct source *s, const struct place *at, const yaml_node_t *node,
 		       void *into)

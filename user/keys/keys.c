@@ -378,13 +378,14 @@ static int unlock_file(const struct keys *keys)
 	return result;
 }
 
-/* Does the file still exist, and is it as long as it was? */
+/* Is the file as long as it was, and has it its name, by which others find the count? */
 static int still_there(const struct keys *keys)
 {
-	struct stat at;
+	struct stat at, named;
 
-	return !keys->path ||
-	       (!fstat(keys->fd, &at) && at.st_nlink && (uint64_t)at.st_size >= keys->bytes);
+	return !keys->path || (!fstat(keys->fd, &at) && (uint64_t)at.st_size >= keys->bytes &&
+			       !stat(keys->path, &named) && named.st_dev == at.st_dev &&
+			       named.st_ino == at.st_ino);
 }
 
 static int make_file(const char *path, const struct keys_limits *limits,
@@ -592,9 +593,15 @@ static int mark_dirty(struct keys *keys)
 	return keys->marked ? 0 : -1;
 }
 
+/* Which of two. What others write to the file meanwhile leads to no third one. */
+static uint32_t which(uint32_t in_force)
+{
+	return in_force & 1;
+}
+
 static const struct pacer_throttle_state *throttle_of(const struct keys_record *record)
 {
-	return &record->copy[record->in_force].throttle;
+	return &record->copy[which(record->in_force)].throttle;
 }
 
 /* When the first uses of an exhausted key are free again. */
@@ -613,13 +620,13 @@ static uint64_t back_ns(const struct pacer_throttle_profile *profile,
 static int count_use(struct keys *keys, uint32_t at, uint64_t now_ns)
 {
 	struct keys_record *record = &keys->file->record[at];
-	struct keys_copy *copy = &record->copy[!record->in_force];
+	struct keys_copy *copy = &record->copy[!which(record->in_force)];
 
 	copy->throttle = *throttle_of(record);
 	if (pacer_throttle_use(&keys->profile, &copy->throttle, now_ns, 1) != PACER_THROTTLE_ADMIT)
 		return -1;
 	copy->check = check_of_copy(copy);
-	put_in_force(&record->in_force, !record->in_force);
+	put_in_force(&record->in_force, !which(record->in_force));
 	put_in_force(&keys->file->last, at + 1);
 	return 0;
 }
@@ -668,7 +675,8 @@ static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
 	uint64_t closed_ns, now_ns;
 
 	if (!still_there(keys)) {
-		policy_explain(error, 0, "%.200s: it was removed or cut off meanwhile: start again",
+		policy_explain(error, 0,
+			       "%.200s: it was removed, renamed or cut off meanwhile: start again",
 			       keys->path);
 		return KEYS_FAILED;
 	}
@@ -676,11 +684,11 @@ static enum keys_answer next_locked(struct keys *keys, struct keys_given *given,
 		fail_errno(error, keys->path, "cannot be written");
 		return KEYS_FAILED;
 	}
-	now_ns = pacer_throttle_sum(file->epoch[file->in_force].base_ns,
+	now_ns = pacer_throttle_sum(file->epoch[which(file->in_force)].base_ns,
 				    keys->clock->now(keys->clock->arg));
 	now_ns = pacer_later(now_ns, file->seen_ns);
 	__atomic_store_n(&file->seen_ns, now_ns, __ATOMIC_RELAXED);
-	closed_ns = file->epoch[file->in_force].closed_ns;
+	closed_ns = file->epoch[which(file->in_force)].closed_ns;
 	if (now_ns >= closed_ns)
 		return rotate(keys, now_ns, given);
 	given->wait_ns = closed_ns - now_ns;
