@@ -383,9 +383,13 @@ static int still_there(const struct keys *keys)
 {
 	struct stat at, named;
 
-	return !keys->path || (!fstat(keys->fd, &at) && (uint64_t)at.st_size >= keys->bytes &&
-			       !stat(keys->path, &named) && named.st_dev == at.st_dev &&
-			       named.st_ino == at.st_ino);
+	if (!keys->path)
+		return 1;
+	if (fstat(keys->fd, &at) || (uint64_t)at.st_size < keys->bytes ||
+	    stat(keys->path, &named) || named.st_dev != at.st_dev || named.st_ino != at.st_ino)
+		return 0;
+	/* one that was cut off, and is as long again, begins with zeros */
+	return !memcmp(keys->file->magic, KEYS_MAGIC, sizeof(keys->file->magic));
 }
 
 static int make_file(const char *path, const struct keys_limits *limits,
