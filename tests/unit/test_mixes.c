@@ -4,9 +4,11 @@
  * limit the value changes, or nothing. The rule rests before the change, or the change is on trial,
  * or a limit is added.
  *
- * The oracle excuses nothing. Each limit stands in both policies, so that a window has no more
- * packets than the loosest of the policies that were in force in it allows. A policy allows what
- * its tightest limit does.
+ * No window as long as a limit's time has more packets than the loosest of the policies that were
+ * in force in it allows, but for one where limits' times differ. A policy allows what its tightest
+ * limit does. A limit that begins anew knows nothing of what came before (docs/limits.md): one that
+ * is added, a rate after a rest, or one that is lowered on trial. There it holds for windows that
+ * are no longer than each limit of the first policy remembers.
  *
  * A run is what its mode and its seed make of it. One that fails says how it is run again, alone,
  * and is printed then. MIXES=5000 runs so many of each mode, from the seed FROM on.
@@ -63,19 +65,27 @@ static uint64_t memory_of_limit(const struct limit *l)
 	return (l->kind == LIMIT_GAP ? l->value : l->window_ms) * MS;
 }
 
-static uint64_t longest_ns; /* of the windows that are looked at */
+static uint64_t longest_ns;  /* of the windows that are looked at */
+static uint64_t shortest_ns; /* that a limit remembers */
 
-/* Of the first policy. */
+/*
+ * Of the first policy: what the limit remembers that does so for longest, or, where limits begin
+ * anew, for least. In a longer time what one policy allows may follow what the other did.
+ */
 static void set_longest(const struct variant *v, const struct mode *mode)
 {
 	bool anew = mode->adds || mode->tries;
+	uint64_t most_ns = 0, least_ns = LONGEST;
 
-	longest_ns = LONGEST;
-	for (uint32_t i = 0; i < v->n; i++)
+	for (uint32_t i = 0; i < v->n; i++) {
+		uint64_t memory_ns = memory_of_limit(&v->limit[i]);
+
 		anew |= mode->rests && v->limit[i].kind == LIMIT_RATE;
-	for (uint32_t i = 0; i < v->n && anew; i++)
-		if (longest_ns > memory_of_limit(&v->limit[i]))
-			longest_ns = memory_of_limit(&v->limit[i]);
+		most_ns = memory_ns > most_ns ? memory_ns : most_ns;
+		least_ns = memory_ns < least_ns ? memory_ns : least_ns;
+	}
+	shortest_ns = least_ns;
+	longest_ns = anew ? least_ns : most_ns < LONGEST ? most_ns : LONGEST;
 }
 
 /* All windows that end now. They begin with the first of the packets of a moment. */
@@ -90,7 +100,8 @@ static void check(void)
 			break;
 		if (i && admitted[i - 1].at_ns == from_ns)
 			continue;
-		most = loosest(from_ns, span_ns);
+		/* a time of one limit may begin in the middle of another's: that is one packet */
+		most = loosest(from_ns, span_ns) + (span_ns > shortest_ns);
 		if ((double)n <= most + 1e-6)
 			continue;
 		work.broken = true;
@@ -140,7 +151,13 @@ static void any_value(struct limit *l)
 			      gaps_ms[] = {10, 50, 300, 1000};
 
 	l->value = l->kind == LIMIT_GAP ? PICK(gaps_ms) : PICK(packets);
-	l->threshold = (l->value + 19) / 20; /* few enough for leases of one use */
+	/*
+	 * Leases of two uses at most, and no fewer than CPUs may hold of them: a throttle that is
+	 * lowered below that begins anew (docs/limits.md).
+	 */
+	if (l->kind == LIMIT_THROTTLE && l->value < KERNEL_CPUS)
+		l->value = KERNEL_CPUS;
+	l->threshold = (l->value + 19) / 20;
 }
 
 static struct limit any_limit(void)
