@@ -94,13 +94,14 @@ struct shared_word {
 
 struct shared_item {
 	char key[SHARED_KEY];
-	struct shared_value here, there, tried; /* tried: what a write in doubt said */
-	uint64_t here_ns;			/* its end, as packets have it; 0: it is not here */
-	uint64_t there_ns; /* its end by the store; 0: it is not there, or lifted */
-	uint64_t tried_ns; /* its end by that; 0: it was lifted */
-	uint64_t revision; /* of the store's word; 0: none is known */
-	uint64_t lies_ns;  /* until when that is to be heard, as far as is known; 0: its end */
-	uint64_t since;	   /* it was made here after all words up to that revision */
+	struct shared_value here, there;
+	struct shared_value tried; /* what a write in doubt said */
+	uint64_t here_ns;	   /* its end, as packets have it; 0: it is not here */
+	uint64_t there_ns;	   /* its end by the store; 0: it is not there, or lifted */
+	uint64_t tried_ns;	   /* its end by that; 0: it was lifted */
+	uint64_t revision;	   /* of the store's word; 0: none is known */
+	uint64_t lies_ns; /* until when that is to be heard, as far as is known; 0: its end */
+	uint64_t since;	  /* it was made here after all words up to that revision */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
