@@ -88,20 +88,27 @@ try()
 	esac
 }
 
+# goes_on CAPS VERB ARGUMENT...: its pid is in $pid. What it says goes where this function's words would: those
+# files are empty before it starts, so nothing in them is of a command before it.
+goes_on()
+{
+	as "$@" &
+	pid=$!
+}
+
 # try_on TEXT FILE CAPS VERB ARGUMENT...: one that goes on until it is stopped works if it says so there.
 try_on()
 {
-	local text=$1 file=$2 goes
+	local text=$1 file=$2
 
-	as "${@:3}" >"$work/out" 2>"$work/err" &
-	goes=$!
-	until_true 10 sh -c "grep -q '$text' '$file' || ! kill -0 $goes 2>/dev/null"
+	goes_on "${@:3}" >"$work/out" 2>"$work/err"
+	until_true 10 sh -c "grep -q '$text' '$file' || ! kill -0 $pid 2>/dev/null"
 	if ! grep -q "$text" "$file"; then
-		wait "$goes"
+		wait "$pid"
 		return
 	fi
 	kill -TERM "$(pgrep -f "^$bin $4")"
-	wait "$goes"
+	wait "$pid"
 }
 
 attempt()
@@ -349,12 +356,12 @@ first_start()
 {
 	prepare serve
 	mkdir -m 700 "$work/states"
-	as "CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE" serve s0 -c "$open/one.yaml" --state "$work/states/s0.state" \
-		>"$work/out" 2>"$work/err" &
+	goes_on "CAP_SYS_ADMIN CAP_NET_ADMIN CAP_DAC_OVERRIDE" serve s0 -c "$open/one.yaml" \
+		--state "$work/states/s0.state" >"$work/out" 2>"$work/err"
 	until_true 20 grep -q "the pacer is" "$work/out" || fail "$(cat "$work/err")" || return
 	equal "$(cat "$work/err")" "" "what it says"
 	pacer unload s0 >/dev/null # so it ends
-	wait $!
+	wait "$pid"
 }
 
 # Refused before anything is done, where the whole cannot be: nothing is frozen, and nothing left unsaid.
