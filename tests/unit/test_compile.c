@@ -7,6 +7,7 @@
 #include "applied.h"
 #include "classified.h"
 #include "parsed.h"
+#include "plan/kinds.h"
 #include "plan/carry.h"
 #include "plan/keymask.h"
 #include "plan/resting.h"
@@ -333,7 +334,7 @@ static void test_bytes_of_payloads(void **unused)
 	assert_int_equal(now.bin.more.probe[1].rules.word[0], 2);
 }
 
-/* So many different bytes of payloads are looked at, and so many limits divided by a fleet. */
+/* So many different items of payload are looked at, and so many limits divided by a fleet. */
 static void test_too_many_of_a_kind(void **unused)
 {
 	(void)unused;
@@ -346,8 +347,7 @@ static void test_too_many_of_a_kind(void **unused)
 			    i, i, i, i);
 		assert_int_equal(load(doc.s), more ? -1 : 0);
 		if (more)
-			assert_non_null(
-			    strstr(error.text, "more than 16 different bytes of payloads"));
+			assert_non_null(strstr(error.text, "more than 16 different items of it"));
 		say_again();
 		say("fleet: {store: 'http://a', name: f}\nrules:\n");
 		for (uint32_t i = 0; i < PACER_SHARES + more; i++)
@@ -882,6 +882,8 @@ static void test_bytes(void **unused)
 		assert_int_equal(t->window.limit, cases[i].limit);
 		assert_int_equal(t->window.cost_shift, cases[i].shift);
 		assert_int_equal(pacer_window_cost(&t->window, 1), 1);
+		assert_true(kind_of_limiter(t)->allowance(t) == (uint64_t)cases[i].limit
+								    << cases[i].shift);
 	}
 }
 

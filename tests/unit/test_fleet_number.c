@@ -82,7 +82,10 @@ static void test_no_number(void **unused)
 		assert_null(number.file);
 	}
 	assert_int_equal(number_of(in_folder("none/at/all"), "a", &number), EXIT_FAILED);
-	assert_non_null(strstr(said, "cannot be kept there: No such file or directory"));
+	assert_non_null(strstr(said, "cannot be kept there: No such file or directory: make that "
+				     "folder for the user who runs this, or say --state FOLDER"));
+	assert_int_equal(number_of(in_folder("odd/file"), "a", &number), EXIT_FAILED);
+	assert_non_null(strstr(said, "Not a directory: see that it can be written to, or say"));
 }
 
 /* It is not waited for: the agent's signals wait for what it does. */

@@ -1326,7 +1326,7 @@ static const struct {
     {"key: src, gap: fast", "is not a duration"},
     {"key: src, gap: ", "limits[0].gap: the value is missing"},
     {"key: src, gap: 72057594037927937ns", "is too long: at most 20015h"},
-    {"key: src, gap: 100000d", "is not a duration"},
+    {"key: src, gap: 100000d", "100000d is too long: at most 20015h"},
     {"key: src, gap: 1ms, window: 1s",
      "limits[0].window: belongs to packets or bytes, and this limit is a gap"},
     {"key: src, gap: 1ms, slots: 4", "limits[0].slots: belongs to packets or bytes"},

@@ -483,6 +483,30 @@ static void test_when_it_begins(void **unused)
 	assert_true(before > 1000 && after > 1000);
 }
 
+/*
+ * A packet of a limit that a fleet divides takes the span of this host's share, but no less than
+ * the limit's own; and where its share has gone meanwhile, the whole burst.
+ */
+static void test_of_a_share(void **unused)
+{
+	const uint64_t slower_ns = 7 * NS_S, faster_ns = NS_S / 1000;
+	struct pacer_limiter t = {.kind = PACER_LIMITER_RATE};
+	struct pacer_ask q = {.limiter = &t, .now_ns = START, .part = PACER_SHARE_WHOLE};
+	uint64_t own_ns;
+
+	(void)unused;
+	assert_int_equal(pacer_rate_profile(&t.rate, PACER_COST_PACKETS, 10, NS_S, 20, 0), 0);
+	own_ns = pacer_rate_asked(&q).ns;
+	assert_int_equal(own_ns, NS_S / 10);
+	q.part = pacer_share_of_time(slower_ns, 0);
+	assert_in_range(pacer_rate_asked(&q).ns, slower_ns, slower_ns + slower_ns / 1000);
+	q.part = pacer_share_of_time(faster_ns, 0);
+	assert_int_equal(pacer_rate_asked(&q).ns, own_ns);
+	q.part = 0;
+	assert_int_equal(pacer_rate_asked(&q).ns, t.rate.burst_ns);
+	assert_int_equal(pacer_rate_asked(&q).frac, t.rate.burst_frac);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +517,7 @@ int main(void)
 	    cmocka_unit_test(test_random),	  cmocka_unit_test(test_coarse),
 	    cmocka_unit_test(test_backward),	  cmocka_unit_test(test_idle),
 	    cmocka_unit_test(test_begin),	  cmocka_unit_test(test_when_it_begins),
+	    cmocka_unit_test(test_of_a_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

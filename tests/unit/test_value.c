@@ -13,6 +13,9 @@
 #include "applied.h"
 #include "path.h"
 #include "inspect/tally.h"
+#include "live/restore.h"
+#include "plan/keymask.h"
+#include "plan/kinds.h"
 #include "sets/hand.h"
 #include "sets/texts.h"
 
@@ -531,6 +534,57 @@ static void test_counted(void **unused)
 	assert_non_null(strstr(error.text, "keep the set until then"));
 }
 
+#define BY_VALUE                                                                  \
+	"sets: [{name: geo, file: /x, value: 2}]\nrules:\n- name: a\n  limits:\n" \
+	"  - {key: src, packets: 1, window: 1s}\n"                                \
+	"  - {key: 'value(geo, src)', packets: 1, window: 1s}\n"
+#define NO_KEY                                                                    \
+	"sets: [{name: geo, file: /x, value: 2}]\nrules:\n- name: a\n  limits:\n" \
+	"  - {key: src, packets: 1, window: 1s}\n"
+#define NO_SET "rules:\n- name: a\n  limits:\n  - {key: src, packets: 1, window: 1s}\n"
+
+/* Limits that a saved state has by values which the policy has not, or has not read. */
+static void test_lost_values(void **unused)
+{
+	static struct pacer_policy bin;
+	static struct plan plan;
+	struct compile_host host = {1, 1000000000, 1};
+	struct policy *by_value = parse(BY_VALUE), *no_key = parse(NO_KEY), *no_set = parse(NO_SET);
+	struct state s = {.bin = &bin};
+	uint64_t n[2], gone;
+	struct policy_error error;
+
+	(void)unused;
+	assert_int_equal(compile_policy(by_value, NULL, &host, &bin, &plan, &error), 0);
+	s.lines = calloc(plan.lines, sizeof(*s.lines));
+	assert_non_null(s.lines);
+	memset(s.lines, 0xa5, plan.lines * sizeof(*s.lines));
+	for (int i = 0; i < 2; i++)
+		n[i] = compile_limiter_lines(&bin.rule[0].limiter[i]);
+	gone = bin.rule[0].limiter[bin.rule[0].limiter[1].value_set[0] ? 1 : 0].base;
+	assert_true(n[0] == n[1]);
+	assert_int_equal(keymask_lost_values(by_value, &bin), -1);
+	assert_int_equal(keymask_lost_values(no_set, &bin), -1);
+	assert_int_equal(keymask_lost_values(no_key, &bin), 0);
+	keymask_keep_values(no_key, &bin);
+	assert_int_equal(keymask_lost_values(no_key, &bin), -1);
+	assert_int_equal(restore_forget(&s, by_value), 0);
+	assert_int_equal(restore_forget(&s, no_key), 0);
+	assert_int_equal(bin.rule[0].n_limiters, 2);
+	assert_int_equal(restore_forget(&s, no_set), 1);
+	assert_int_equal(bin.rule[0].n_limiters, 1);
+	assert_int_equal(bin.rule[0].limiter[0].value_set[0], 0);
+	for (uint64_t i = 0; i < plan.lines; i++) { /* its own alone are cleared */
+		bool its = i >= gone && i < gone + n[0];
+
+		assert_int_equal(((unsigned char *)&s.lines[i])[7], its ? 0 : 0xa5);
+	}
+	free(s.lines);
+	policy_free(by_value);
+	policy_free(no_key);
+	policy_free(no_set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,7 +592,7 @@ int main(void)
 	    TEST(test_together),	  TEST(test_key_texts),
 	    TEST(test_beside_others),	  TEST(test_by_hand),
 	    TEST(test_allowed),		  TEST(test_change),
-	    TEST(test_counted),
+	    TEST(test_counted),		  TEST(test_lost_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,10 +143,25 @@ static int read_timeout(struct source *s, const struct place *at, const yaml_nod
 	return read_time(s, at, node, NS_PER_S, &to->timeout_ns);
 }
 
+/* The kernel refuses these. */
+static bool is_no_name(const char *ifname)
+{
+	static const char *const none[] = {"", ".", "..", "all", "default"};
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		if (!strcmp(ifname, none[i]))
+			return true;
+	return strpbrk(ifname, "/:");
+}
+
 static int read_interface(struct source *s, const struct place *at, const yaml_node_t *node,
 			  void *into)
 {
-	return read_text(s, at, node, into, IF_NAMESIZE);
+	if (read_text(s, at, node, into, IF_NAMESIZE))
+		return -1;
+	if (is_no_name(into))
+		return doc_fail(s, doc_line(node), at, "no interface can have this name");
+	return 0;
 }
 
 static int read_interfaces(struct source *s, const struct place *at, const yaml_node_t *node,

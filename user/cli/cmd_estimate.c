@@ -22,8 +22,7 @@ _Static_assert(ESTIMATE_MOMENT_MAX == POOLED_MOMENT_MAX, "--moment goes as far f
 static int read_duration(const char *what, const char *text, uint64_t *ns)
 {
 	if (text && (units_duration(text, ns) || !*ns))
-		return misused(ESTIMATE_VERB, "--%s %s is not a duration such as 1s or 250ms", what,
-			       text);
+		return misused(ESTIMATE_VERB, "--%s %s %s", what, text, units_duration_wrong(text));
 	return EXIT_DONE;
 }
 

@@ -584,9 +584,11 @@ static int read_usage(struct suggestion *s)
 	snprintf(s->key, sizeof(s->key), "%s", key);
 	if (!o->window)
 		s->window_ns = 1000000000;
-	else if (units_duration(o->window, &s->window_ns) || s->window_ns < 10)
-		return misused("suggest", "--window %s is not a duration such as 1s or 500ms",
-			       o->window);
+	else if (units_duration(o->window, &s->window_ns))
+		return misused("suggest", "--window %s %s", o->window,
+			       units_duration_wrong(o->window));
+	else if (s->window_ns < 10)
+		return misused("suggest", "--window %s is less than 10ns", o->window);
 	if (read_share(o->deny_share, &s->share))
 		return EXIT_WRONG;
 	return spell_keys(s, key);

@@ -124,9 +124,12 @@ int fleet_number(const char *state, const char *ifname, struct fleet_number *num
 			  "--state with a file of its own for %s",
 			  name, ifname);
 	else
-		complaint("%s: this host's number in the fleet cannot be kept there: %s: make that "
-			  "folder for the user who runs this, or say --state FOLDER",
-			  name, strerror(why));
+		complaint("%s: this host's number in the fleet cannot be kept there: %s: %s, or "
+			  "say --state FOLDER",
+			  name, strerror(why),
+			  why == ENOENT || why == EACCES
+			      ? "make that folder for the user who runs this"
+			      : "see that it can be written to");
 	return EXIT_FAILED;
 }
 

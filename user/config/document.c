@@ -138,19 +138,21 @@ int doc_unsigned(struct source *s, const struct place *at, const yaml_node_t *no
 int doc_duration(struct source *s, const struct place *at, const yaml_node_t *node, uint64_t *ns)
 {
 	const char *text;
+	bool too_long;
 	size_t digits;
 
 	if (doc_unsigned(s, at, node, &text))
 		return -1;
+	too_long = units_duration_too_long(text);
 	digits = strspn(text, "0123456789.");
 	if (!text[digits] && strspn(text, "0.") != digits)
 		return doc_fail(s, doc_line(node), at, "%s has no unit: write %sms, %ss ...",
 				doc_shown(text).text, doc_shown(text).text, doc_shown(text).text);
-	if (units_duration(text, ns))
+	if (!too_long && units_duration(text, ns))
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" is not a duration: write 250us, 1ms, 1.5s, 10m, 2h or 1d",
 				doc_shown(text).text);
-	if (*ns > PACER_WINDOW_NS_MAX)
+	if (too_long || *ns > PACER_WINDOW_NS_MAX)
 		return doc_fail(s, doc_line(node), at, "%s is too long: at most %lluh",
 				doc_shown(text).text, PACER_WINDOW_NS_MAX / 3600000000000ull);
 	return doc_more_than_zero(s, at, node, *ns);

@@ -166,17 +166,21 @@ int units_duration(const char *text, uint64_t *ns)
 	return 0;
 }
 
-const char *units_duration_wrong(const char *text)
+bool units_duration_too_long(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
 	char one[16]; /* of the same unit */
 	uint64_t ns;
 
 	snprintf(one, sizeof(one), "1%s", text + digits);
-	if (digits && strlen(text + digits) < sizeof(one) - 1 && !units_duration(one, &ns) &&
-	    units_duration(text, &ns))
-		return "is too long: at most 53375d";
-	return "is not a duration such as 90s or 10m";
+	return digits && strlen(text + digits) < sizeof(one) - 1 && !units_duration(one, &ns) &&
+	       units_duration(text, &ns);
+}
+
+const char *units_duration_wrong(const char *text)
+{
+	return units_duration_too_long(text) ? "is too long: at most 53375d"
+					     : "is not a duration such as 90s or 10m";
 }
 
 int units_count(const char *text, uint64_t *count)

@@ -7,6 +7,7 @@
 #ifndef PACER_UNITS_H
 #define PACER_UNITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ struct range {
 
 /* "250us", "1.5s", "10m", "2h", "1d"; a unit is required, but for "0". In ns, at most 2^62. */
 int units_duration(const char *text, uint64_t *ns);
+/* Is `text` a duration, but for its length? */
+bool units_duration_too_long(const char *text);
 /* For who has read `text` as a duration and cannot take it: what is wrong, as "is not a ...". */
 const char *units_duration_wrong(const char *text);
 /* "300", "20k", "1.5M", "64Ki": K, M, G, T of 1000, Ki, Mi, Gi, Ti of 1024. */

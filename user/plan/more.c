@@ -213,8 +213,8 @@ static int put_probe(const struct policy_bytes *bytes, size_t r, int line, struc
 	if (i == PACER_PROBES_MAX)
 		return policy_fail(
 		    error, line,
-		    "rules[%zu].match.payload: the rules ask for more than %u different "
-		    "bytes of payloads: use fewer",
+		    "rules[%zu].match.payload: the rules have more than %u different items of "
+		    "it: use fewer",
 		    r, PACER_PROBES_MAX);
 	if (i == more->probes) {
 		more->probe[i] = probe;

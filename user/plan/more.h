@@ -7,7 +7,7 @@
 
 /*
  * Fills bin->more, and adds what it needs to bin->dims. 0, or -1 with *error filled: too many
- * ranges in a field, or too many different bytes of payloads.
+ * ranges in a field, or too many different items of payload.
  */
 int compile_more(const struct policy *policy, struct pacer_policy *bin, struct policy_error *error);
 
