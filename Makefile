@@ -174,7 +174,7 @@ $(BUILD)/unit/test_follow: LINK := -Wl,--wrap=fopen
 $(BUILD)/unit/test_notes: LINK := -Wl,--wrap=fopen,--wrap=getuid
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=reallocarray,--wrap=link_of_altname
 $(BUILD)/unit/test_several: LINK := -Wl,--wrap=link_of_altname
-$(BUILD)/unit/test_say: LINK := -Wl,--wrap=ends_hold,--wrap=ends_stream
+$(BUILD)/unit/test_say: LINK := -Wl,--wrap=ends_hold,--wrap=ends_stream,--wrap=ends_blind
 $(BUILD)/unit/test_snapshot: LINK := -Wl,--wrap=attached_follow,--wrap=attached_release
 $(BUILD)/unit/test_tags: LINK := -Wl,--wrap=links_read,--wrap=link_has
 $(BUILD)/unit/test_top_read: LINK := $(patsubst %,-Wl$(comma)--wrap=%,device_index if_indextoname watch_begin watch_end watch_look reading_take busiest_read)

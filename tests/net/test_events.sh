@@ -334,6 +334,30 @@ comes_and_goes()
 	unfollow
 }
 
+# A tool says what it did after it has done it: a follower may look between the two.
+goes_and_is_told_late()
+{
+	local unloading
+
+	attacked one
+	load one
+	follow
+	mkfifo "$work/held"
+	background "$SERVER" env LD_PRELOAD="$(tool held -shared -fPIC)" HELD="$work/held" \
+		"$BUILD/xdp-pacer" unload s0 >"$work/unloaded"
+	unloading=$pid
+	soon 'any(.[]; .event == "gone")'
+	kill -STOP "$follower" # its next look comes after the tool has spoken
+	: >"$work/held"
+	wait "$unloading" || fail "unload ended with $?"
+	kill -CONT "$follower"
+	soon 'any(.[]; .what == "unload s0")'
+	load one
+	soon 'any(.[]; .event == "back")'
+	equal "$(told '[.[] | select(.event == "change" and (.what | startswith("unload"))) | .what]')" '["unload s0"]' "who took it off"
+	unfollow
+}
+
 # Another program over the same state goes on with all: the attack, and each change. Another state begins anew, and
 # nothing that was changed meanwhile is left out.
 over_the_same_state()
@@ -667,6 +691,7 @@ check events-of-changes of_changes
 check events-of-sudo of_sudo
 check events-of-a-table-that-shares of_a_table_that_shares
 check events-comes-and-goes comes_and_goes
+check events-goes-and-is-told-late goes_and_is_told_late
 check events-over-the-same-state over_the_same_state
 check events-back-with-the-same-state back_with_the_same_state
 check events-of-all of_all

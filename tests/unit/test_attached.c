@@ -839,7 +839,16 @@ static void test_without_its_files(void **unused)
 
 static char lo[] = "lo", other[] = "other", *const named[] = {lo, other, lo};
 
-static int left;
+static int left, left_before;
+
+/* Once more, a look later. */
+static void count_left(struct watched *at, void *arg)
+{
+	assert_ptr_equal(arg, &left);
+	assert_true(at->has_last && at->last.control->magic == PACER_MAGIC);
+	assert_int_equal(at->last.prog_fd, -1);
+	left_before++;
+}
 
 /* It can be read still. */
 static void count_leaving(struct watched *at, void *arg)
@@ -855,9 +864,10 @@ static void test_watch_says_who_leaves(void **unused)
 
 	(void)unused;
 	begin(false);
-	left = 0;
+	left = left_before = 0;
 	assert_int_equal(watch_begin(&w, named, ARRAY(named)), 0);
 	w.leaving = count_leaving;
+	w.left = count_left;
 	w.arg = &left;
 	assert_int_equal(watch_look(&w, &error), 0);
 	assert_int_equal(watch_look(&w, &error), 0);
@@ -865,14 +875,26 @@ static void test_watch_says_who_leaves(void **unused)
 	on.id = OURS + 1;
 	assert_int_equal(watch_look(&w, &error), 0);
 	assert_int_equal(left, 1);
-	assert_true(w.at[0].found);
+	assert_int_equal(left_before, 0);
+	assert_true(w.at[0].found && w.at[0].has_last);
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(left, 1);
+	assert_int_equal(left_before, 1);
+	assert_true(w.at[0].found && !w.at[0].has_last);
 	on.id = OURS + 2;
 	watch_tidy(&w);
 	assert_int_equal(left, 2);
+	assert_true(w.at[0].has_last);
 	watch_tidy(&w);
+	assert_true(w.at[0].has_last);
+	assert_int_equal(watch_look(&w, &error), 0);
+	assert_int_equal(left_before, 2);
+	assert_false(w.at[0].has_last);
+	on.id = OURS + 3;
 	assert_int_equal(watch_look(&w, &error), 0);
 	watch_end(&w); /* nobody asks any more */
-	assert_int_equal(left, 2);
+	assert_int_equal(left, 3);
+	assert_int_equal(left_before, 2);
 }
 
 static void test_watch_of_some(void **unused)

@@ -452,6 +452,31 @@ static void no_more_streams(void)
 	BE(!fclose(stream[0]) && ends_stream(open("/dev/null", O_WRONLY)));
 }
 
+/* No descriptor may be waited for any more: that is an end, since none could be seen. What there is
+ * room for is written. */
+static void no_descriptors(void)
+{
+	const struct rlimit none = {0, 0};
+	struct stalled s = a_pipe();
+	FILE *stream = ends_stream(s.writer);
+	char text[64] = "";
+
+	BE(stream && !ends_hold(ENDS_OF_SERVICE));
+	BE(!ends_came() && !ends_blind() && !setrlimit(RLIMIT_NOFILE, &none));
+	BE(ends_came() && ends_wait(3600000000000) && ends_blind() == EINVAL);
+	BE(fputs(LINE, stream) >= 0 && !fflush(stream));
+	BE(read(s.reader, text, sizeof(text)) == (ssize_t)strlen(LINE) && !strcmp(text, LINE));
+	while (fputs(LINE, stream) >= 0)
+		;
+	BE(errno == EINTR);
+}
+
+static void test_blind(void **unused)
+{
+	(void)unused;
+	assert_int_equal(ended(no_descriptors), 0);
+}
+
 static void test_writes(void **unused)
 {
 	(void)unused;
@@ -470,10 +495,9 @@ static void test_writes(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_signals),
-	    cmocka_unit_test(test_nobody_reads),
-	    cmocka_unit_test(test_somebody_reads),
-	    cmocka_unit_test(test_writes),
+	    cmocka_unit_test(test_signals),	   cmocka_unit_test(test_nobody_reads),
+	    cmocka_unit_test(test_somebody_reads), cmocka_unit_test(test_writes),
+	    cmocka_unit_test(test_blind),
 	};
 
 	alarm(10 * HANGS_S);

@@ -25,7 +25,7 @@
 #include "starved.h"
 
 static struct {
-	uint64_t ns;
+	uint64_t ns, step_ns; /* and by how much it goes on at each look */
 	bool no_pipe, no_fork, no_socket, refuses;
 	unsigned int sent;
 	char fields[4096]; /* of the last entry, a line each */
@@ -39,7 +39,7 @@ static const struct event_place place = {"eth0", 0};
 
 uint64_t host_now_ns(void)
 {
-	return now.ns;
+	return now.ns += now.step_ns;
 }
 
 int access(const char *path, int mode)
@@ -208,6 +208,30 @@ static void test_places(void **unused)
 	bury(&p);
 }
 
+/* What waits for a place is handed on in the end, also where all places are of some that hang. */
+static void test_waits_for_a_place(void **unused)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX", command[256], text[8 * EVENTS_PASS_MAX];
+	struct events_pass p = {.command = "sleep 1000", .waits = true};
+	int fd = mkstemp(path);
+
+	(void)unused;
+	for (int i = 0; i < EVENTS_PASS_MAX; i++)
+		pass(&p, "{}");
+	now.step_ns = EVENTS_PASS_NS / 10;
+	snprintf(command, sizeof(command), "sleep 0.01; echo >>%s", path);
+	p.command = command;
+	for (int i = 0; i < 3 * EVENTS_PASS_MAX; i++) {
+		pass(&p, "{}");
+		now.step_ns = 0; /* what hung has been ended */
+	}
+	bury(&p);
+	assert_int_equal(p.lost, 0);
+	assert_int_equal(pread(fd, text, sizeof(text), 0), 3 * EVENTS_PASS_MAX);
+	close(fd);
+	unlink(path);
+}
+
 static void test_what_fails(void **unused)
 {
 	struct events_pass p = {.command = "true"};
@@ -313,6 +337,7 @@ int main(void)
 	    TEST(test_signals_of_a_command),
 	    TEST(test_descriptors_of_a_command),
 	    TEST(test_places),
+	    TEST(test_waits_for_a_place),
 	    TEST(test_what_fails),
 	    TEST(test_the_journal),
 	    TEST(test_no_memory),

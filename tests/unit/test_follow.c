@@ -252,8 +252,19 @@ static void test_changes(void **unused)
 	notes_say(&pacer, NOTE_CHANGE, "two");
 	notes.saying[3].uid = 4000000001; /* who has no name */
 	round_after(100 * MS);
+	tells(""); /* it is waited for, as long as a tool may take to speak */
+	round_after(1900 * MS);
+	tells("lost: readings of the counters 18;");
+	round_after(200 * MS);
 	assert_string_equal(who, "user 4000000001");
 	tells("change: two;lost: changes 1;");
+	notes_say(&pacer, NOTE_CHANGE, "three");
+	notes.saying[4].number = 0;
+	round_after(100 * MS);
+	tells("");
+	notes.saying[4].number = 5;
+	round_after(100 * MS);
+	tells("change: three;");
 	for (uint32_t i = 0; i < PACER_SAID + 3; i++)
 		notes_say(&pacer, NOTE_CHANGE, "");
 	round_after(100 * MS);
@@ -359,6 +370,33 @@ static void test_goes_on(void **unused)
 	follow_remember(&states, 7 + FOLLOW_STATES, &follower);
 	assert_false(follow_go_on(&follower, &states, 7)); /* long ago */
 	assert_true(follow_go_on(&follower, &states, 8));
+}
+
+/* Who let it go tells the changes that were noted since, once. */
+static void test_changes_since(void **unused)
+{
+	static struct follow_states states;
+
+	(void)unused;
+	memset(&states, 0, sizeof(states));
+	pacer.control_id = 7;
+	notes_say(&pacer, NOTE_CHANGE, "told");
+	round_after(100 * MS);
+	tells("change: told;");
+	follow_changes_since(&pacer, &states, note, told); /* of a state that nobody let go */
+	tells("");
+	follow_remember(&states, pacer.control_id, &follower);
+	follow_close(&follower);
+	notes_say(&pacer, NOTE_CHANGE, "unload");
+	ban(0);
+	follow_changes_since(&pacer, &states, note, told);
+	tells("change: unload;");
+	follow_changes_since(&pacer, &states, note, told);
+	tells("");
+	open_it(&follower);
+	assert_true(follow_go_on(&follower, &states, pacer.control_id));
+	round_after(100 * MS);
+	tells("ban of a;");
 }
 
 /* A policy's rules are counted as its copy says, not as the one before has them. */
@@ -698,6 +736,7 @@ int main(void)
 	    CASE(test_changes),
 	    CASE(test_noted_before_it_was_found),
 	    CASE(test_goes_on),
+	    CASE(test_changes_since),
 	    CASE(test_lost_before_it_was_found),
 	    CASE(test_unspoken),
 	    CASE(test_counted_by_its_copy),

@@ -19,6 +19,7 @@
 #include "live/ends.h"
 
 static int holds; /* errno of holding the signals; 0: they are held */
+static int blind; /* errno of waiting for them */
 static FILE *own_out, *own_err;
 static char *said;
 static size_t said_len;
@@ -40,6 +41,12 @@ FILE *__wrap_ends_stream(int fd)
 	return NULL;
 }
 
+int __wrap_ends_blind(void);
+int __wrap_ends_blind(void)
+{
+	return blind;
+}
+
 static int begin(void **unused)
 {
 	static char verb[] = "events", *const arguments[] = {verb, NULL};
@@ -48,6 +55,7 @@ static int begin(void **unused)
 	own_out = stdout;
 	own_err = stderr;
 	stderr = open_memstream(&said, &said_len);
+	blind = 0;
 	say_begin(verb, arguments);
 	return 0;
 }
@@ -102,6 +110,41 @@ static void test_what_is_unsure_is_said_once(void **unused)
 	assert_string_equal(what_was_said(), "xdp-pacer: v0: not known\n");
 }
 
+/* After a change, what cannot be read of its result does not say that there was none. */
+static void test_read_after_a_change(void **unused)
+{
+	const struct policy_error why = {.text = "v0: its bans cannot be read"};
+
+	(void)unused;
+	change_made();
+	result_failed(&why);
+	result_failed(&why);
+	assert_string_equal(
+	    what_was_said(),
+	    "xdp-pacer: v0: its bans cannot be read: the change was made all the same\n");
+}
+
+/* It has ended, and nobody has ended it. */
+static void test_cannot_wait(void **unused)
+{
+	char *out = NULL;
+	size_t len;
+
+	(void)unused;
+	blind = EINVAL;
+	stdout = open_memstream(&out, &len);
+	assert_int_equal(written(EXIT_DONE), EXIT_FAILED);
+	free(out);
+	assert_string_equal(
+	    what_was_said(),
+	    "xdp-pacer: events: it ends, as it cannot wait any more: Invalid argument\n");
+	out = NULL;
+	stdout = open_memstream(&out, &len);
+	assert_int_equal(written(EXIT_WRONG), EXIT_WRONG); /* which was said */
+	free(out);
+	assert_null(strstr(strchr(what_was_said(), '\n'), "wait"));
+}
+
 static ssize_t is_ended(void *unused, const char *bytes, size_t len)
 {
 	(void)unused;
@@ -128,10 +171,9 @@ static void test_ended_while_nobody_reads(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_signals_that_cannot_be_held),
-	    CASE(test_no_memory_to_give_way),
-	    CASE(test_what_is_unsure_is_said_once),
-	    CASE(test_ended_while_nobody_reads),
+	    CASE(test_signals_that_cannot_be_held), CASE(test_no_memory_to_give_way),
+	    CASE(test_what_is_unsure_is_said_once), CASE(test_cannot_wait),
+	    CASE(test_ended_while_nobody_reads),    CASE(test_read_after_a_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

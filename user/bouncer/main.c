@@ -32,6 +32,15 @@
 
 enum exit_code { EXIT_DONE, EXIT_FAILED, EXIT_WRONG };
 
+/* Has stdout taken all that was asked for? */
+static int written(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return EXIT_DONE;
+	bouncer_say("the result cannot be written: %s", strerror(errno));
+	return EXIT_FAILED;
+}
+
 static int usage(FILE *to)
 {
 	fputs("usage: " BOUNCER_NAME " [-c FILE] [--check | --once]\n"
@@ -43,7 +52,7 @@ static int usage(FILE *to)
 	      "      --help         this\n"
 	      "      --version      its version\n",
 	      to);
-	return to == stdout ? EXIT_DONE : EXIT_WRONG;
+	return to == stdout ? written() : EXIT_WRONG;
 }
 
 struct bouncer {
@@ -179,7 +188,10 @@ static int go(struct bouncer *b, bool once)
 		if (once)
 			return result || lacks(b) ? EXIT_FAILED : EXIT_DONE;
 	} while (!ends_wait(b->settings.every_ns));
-	return EXIT_DONE;
+	if (!ends_blind())
+		return EXIT_DONE;
+	bouncer_say("it ends, as it cannot wait any more: %s", strerror(ends_blind()));
+	return EXIT_FAILED;
 }
 
 /* --- the settings --------------------------------------------------------------------------- */
@@ -297,7 +309,7 @@ int main(int argc, char **argv)
 			return usage(stdout);
 		case 'V':
 			puts(BOUNCER_NAME " " PACER_VERSION);
-			return EXIT_DONE;
+			return written();
 		default: /* it has been said */
 			return EXIT_WRONG;
 		}

@@ -84,7 +84,8 @@ static int read_settings(const struct options *o, struct episode_settings *by)
 
 static int replay(struct judge *j, const struct options *o, const struct episode_settings *by)
 {
-	struct telling t = {o, {o->replay, 0}, {.command = o->exec, .journal = o->journal}, 0};
+	struct telling t = {
+	    o, {o->replay, 0}, {.command = o->exec, .journal = o->journal, .waits = true}, 0};
 	struct policy_error error = {0};
 	struct capture c = {0};
 	struct replayed sum;
@@ -202,6 +203,25 @@ static void read_last(struct watched *w, void *arg)
 		return;
 	at->follow.a = &w->a;
 	follow_notes(&at->follow);
+}
+
+static bool is_followed(const struct following *f, uint32_t control_id)
+{
+	const struct followed *at = f->first;
+
+	while (at && at->control_id != control_id)
+		at = at->next;
+	return at;
+}
+
+/* What was noted after it was let go: who took the pacer off. */
+static void read_after(struct watched *w, void *arg)
+{
+	struct following *f = arg;
+	struct followed *at = find(f, w->ifname);
+
+	if (at && !is_followed(f, w->last.control_id))
+		follow_changes_since(&w->last, f->states, tell_of, at);
 }
 
 static void enter(struct following *f, struct followed *at, struct attached *a)
@@ -355,6 +375,7 @@ static int follow(const struct options *o, const struct episode_settings *by)
 	if (watch_begin(&f.watch, o->args, all ? 0 : (size_t)o->n_args))
 		return gave_up("events", "no memory");
 	f.watch.leaving = read_last;
+	f.watch.left = read_after;
 	f.watch.arg = &f;
 	code = begin(&f);
 	if (!code)

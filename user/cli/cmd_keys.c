@@ -135,7 +135,7 @@ static int read_time(const char *option, const char *text, uint64_t *ns)
 	if (!text)
 		return 0;
 	if (units_duration(text, ns) || !*ns)
-		return misused("keys", "%s %s is not a duration such as 90s or 10m", option, text);
+		return misused("keys", "%s %s %s", option, text, units_duration_wrong(text));
 	return 0;
 }
 
@@ -158,11 +158,11 @@ static int read_byte(struct keys_run *run)
 	if (in->at < in->end)
 		return (unsigned char)in->bytes[in->at++];
 	while (!in->ended) {
-		if (poll(at, 2, -1) < 0)
-			continue;
-		if (at[1].revents)
+		got = poll(at, 2, -1);
+		if (got > 0 && at[1].revents)
 			break;
-		got = read(STDIN_FILENO, in->bytes, sizeof(in->bytes));
+		if (got > 0)
+			got = read(STDIN_FILENO, in->bytes, sizeof(in->bytes));
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		in->ended = got <= 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <systemd/sd-journal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "live/attached.h"
@@ -17,6 +18,7 @@
 #include "live/host.h"
 
 #define FIELDS_MAX 16
+#define LOOK_NS	   10000000l /* how often one that waits looks for a place */
 #define SOCKET	   "/run/systemd/journal/socket"
 
 /* --- commands --------------------------------------------------------------------------------- */
@@ -83,14 +85,26 @@ static int filled_pipe(const char *json)
 	return -1;
 }
 
-static bool start(struct events_pass *p, const struct event *event, const struct event_place *place,
-		  const char *text, const char *json)
+static int free_place(const struct events_pass *p)
 {
-	int i = 0, from;
-	pid_t pid;
+	int i = 0;
 
 	while (i < EVENTS_PASS_MAX && p->running[i].pid)
 		i++;
+	return i;
+}
+
+static bool start(struct events_pass *p, const struct event *event, const struct event_place *place,
+		  const char *text, const char *json)
+{
+	const struct timespec a_while = {.tv_nsec = LOOK_NS};
+	int i = free_place(p), from;
+	pid_t pid;
+
+	for (; p->waits && i == EVENTS_PASS_MAX; i = free_place(p)) {
+		nanosleep(&a_while, NULL);
+		events_tidy(p);
+	}
 	if (i == EVENTS_PASS_MAX)
 		return false;
 	from = filled_pipe(json);

@@ -4,13 +4,13 @@
  *
  * A command is run by /bin/sh for each event, EVENTS_PASS_MAX of them at once and for
  * EVENTS_PASS_NS at most. On stdin it has the event as JSON; in its environment XDP_PACER_EVENT,
- * _INTERFACE, _RULE, _KEY, _TEXT. Its stdout is stderr. An event for which there is no place is not
- * handed on, which is counted.
+ * _INTERFACE, _RULE, _KEY, _TEXT. Its stdout is stderr. An event for which there is no place waits
+ * for one, or is not handed on, which is counted.
  *
  * In the journal an event is an entry with the fields XDP_PACER_EVENT, _INTERFACE, _RULE, _KEY,
  * _SOURCES, _PACKETS, _BYTES, _WHO, _JSON, and a MESSAGE_ID of its kind.
  *
- * Concurrency: one thread. Whoever follows never waits for either.
+ * Concurrency: one thread. Whoever follows a pacer never waits for either.
  */
 #ifndef PACER_EVENTS_PASS_H
 #define PACER_EVENTS_PASS_H
@@ -25,6 +25,7 @@
 struct events_pass {
 	const char *command; /* NULL: none */
 	bool journal;
+	bool waits; /* for a place, since nothing is missed meanwhile */
 	struct {
 		pid_t pid; /* 0: none */
 		uint64_t since_ns;

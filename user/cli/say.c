@@ -11,6 +11,7 @@
 #include "fleet/json.h"
 #include "config/text.h"
 #include "live/copies.h"
+#include "live/ends.h"
 #include "live/joined.h"
 #include "live/notes.h"
 #include "live/tags.h"
@@ -128,7 +129,9 @@ void result_lacks(void)
 
 void result_failed(const struct policy_error *error)
 {
-	if (!failed)
+	if (!failed && changed)
+		complaint("%s: the change was made all the same", error->text);
+	else if (!failed)
 		complain(NULL, error);
 	failed = true;
 }
@@ -204,6 +207,11 @@ int written(int code)
 		errno = 0;
 		if (fclose(stdout)) /* some file systems report errors only here */
 			note_error();
+	}
+	if (!stdout_error && ends_blind() && !code) {
+		complaint("%s: it ends, as it cannot wait any more: %s", at_work,
+			  strerror(ends_blind()));
+		return EXIT_FAILED;
 	}
 	if (!stdout_error && no_memory && !code)
 		return no_result("no memory for a part of it");

@@ -111,6 +111,19 @@ static struct event event_of_saying(const struct note_said *said, struct names *
 	return event;
 }
 
+/* A note has its number a moment after it is counted: the last ones are waited for. */
+static bool is_being_written(struct follow *f, uint64_t said)
+{
+	if (f->reach.said + PACER_SAID / 2 < said)
+		return false;
+	if (!f->unread_ns)
+		f->unread_ns = f->last_ns;
+	if (f->last_ns - f->unread_ns < UNSPOKEN_NS)
+		return true;
+	f->unread_ns = 0;
+	return false;
+}
+
 /* Of what other followers have said of episodes, nothing: they are told here as well. */
 static void tell_sayings(struct follow *f)
 {
@@ -126,9 +139,12 @@ static void tell_sayings(struct follow *f)
 		struct event event;
 
 		if (!notes_saying(f->a, f->reach.said, &saying)) {
+			if (is_being_written(f, said))
+				break;
 			lost++;
 			continue;
 		}
+		f->unread_ns = 0;
 		if (saying.what != NOTE_CHANGE)
 			continue;
 		event = event_of_saying(&saying, &names);
@@ -488,6 +504,16 @@ void follow_notes(struct follow *f)
 {
 	tell_notes(f);
 	tell_losses(f);
+}
+
+void follow_changes_since(struct attached *a, struct follow_states *s, event_tell *tell, void *arg)
+{
+	struct follow f = {.a = a, .tell = tell, .arg = arg, .last_ns = host_now_ns()};
+
+	if (!follow_go_on(&f, s, a->control_id))
+		return;
+	tell_sayings(&f);
+	follow_remember(s, a->control_id, &f);
 }
 
 /* A round that comes late has a longer time to look back on, which the detector is told. */

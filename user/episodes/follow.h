@@ -44,6 +44,7 @@ struct follow {
 	uint64_t full[PACER_COUNTERS_MAX];  /* by counter, as they were: bans that found no room */
 	uint64_t changed_ns;		    /* since a change of policy of which nobody spoke; 0 */
 	uint64_t last_ns, slow_ns, torn_ns; /* of the last round, look at tables, torn sample */
+	uint64_t unread_ns;		    /* since when a note is being written; 0: none is */
 };
 
 /*
@@ -79,6 +80,9 @@ void follow_remember(struct follow_states *states, uint32_t id, const struct fol
 bool follow_go_on(struct follow *f, struct follow_states *states, uint32_t id);
 /* Tells what was noted so far and what was not, and no more: before the pacer is let go. */
 void follow_notes(struct follow *f);
+/* The same of changes alone, and of a state that was remembered and that nobody follows now. */
+void follow_changes_since(struct attached *a, struct follow_states *states, event_tell *tell,
+			  void *arg);
 /* One round. 0, or -1 with *error filled. */
 int follow_round(struct follow *f, struct policy_error *error);
 /* The pacer is gone, or nobody follows any more. Ends every episode. */

@@ -19,6 +19,7 @@ static struct {
 	bool on;
 	sigset_t ends, before;
 	int fd;
+	int blind; /* an errno */
 } held = {.fd = -1};
 
 /* --- the signals ------------------------------------------------------------------------------ */
@@ -74,11 +75,29 @@ int ends_fd(void)
 	return held.fd;
 }
 
+/*
+ * Of a poll(): it failed, and will again, as where a process may have no descriptors any more. No
+ * end could be seen from now on, so this is one.
+ */
+static bool is_blind(int n)
+{
+	if (n >= 0 || errno == EINTR || errno == ENOMEM)
+		return false;
+	held.blind = errno;
+	return true;
+}
+
+int ends_blind(void)
+{
+	return held.blind;
+}
+
 static bool came_within(const struct timespec *left)
 {
 	struct pollfd come = {held.fd, POLLIN, 0};
+	int n = ppoll(&come, 1, left, NULL);
 
-	return ppoll(&come, 1, left, NULL) > 0;
+	return n > 0 || is_blind(n);
 }
 
 bool ends_came(void)
@@ -130,7 +149,8 @@ static bool has_room(const struct outlet *o)
 	while (!o->refuses && !at[0].revents) {
 		if (at[1].revents)
 			return false;
-		(void)poll(at, 2, -1);
+		if (is_blind(poll(at, 2, -1)))
+			return true; /* perhaps */
 	}
 	return true;
 }

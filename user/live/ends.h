@@ -33,6 +33,8 @@ void ends_release(void);
 bool ends_came(void);
 /* Waits for so long at most, or until one comes: true. */
 bool ends_wait(uint64_t ns);
+/* Why none could be waited for, an errno, which counts as one that came; 0: all could. */
+int ends_blind(void);
 /* Readable when one has come, to be waited for beside others, and not to be read; -1: none is held.
  */
 int ends_fd(void);

@@ -46,15 +46,35 @@ static void let_go(struct watched *at)
 {
 	if (at->found)
 		attached_release(&at->a);
-	at->found = false;
+	if (at->has_last)
+		attached_release(&at->last);
+	at->found = at->has_last = false;
 }
 
-/* The same of one that is not there any more. */
+/* The tool that took it off has said so by now. */
+static void let_go_of_last(const struct watch *w, struct watched *at)
+{
+	if (!at->has_last)
+		return;
+	w->left(at, w->arg);
+	attached_release(&at->last);
+	at->has_last = false;
+}
+
 static void leave(const struct watch *w, struct watched *at)
 {
-	if (at->found && w->leaving)
+	let_go_of_last(w, at);
+	if (!at->found)
+		return;
+	if (w->leaving) {
 		w->leaving(at, w->arg);
-	let_go(at);
+		at->last = at->a;
+		attached_close_files(&at->last);
+		at->has_last = true;
+	} else {
+		attached_release(&at->a);
+	}
+	at->found = false;
 }
 
 void watch_end(struct watch *w)
@@ -95,6 +115,7 @@ static void look(const struct watch *w, struct watched *at)
 	unsigned int ifindex = if_nametoindex(at->ifname);
 	int64_t id;
 
+	let_go_of_last(w, at);
 	if (at->found && still_there(at)) {
 		attached_sampled(&at->a);
 		return;
@@ -133,8 +154,14 @@ static int add_new(struct watch *w, struct policy_error *error)
 	return result;
 }
 
+static void forget(const struct watch *w, struct watched *at)
+{
+	leave(w, at);
+	let_go(at);
+}
+
 /* Those that are there no more. */
-static void forget(struct watch *w)
+static void forget_gone(struct watch *w)
 {
 	size_t n = 0;
 
@@ -142,7 +169,7 @@ static void forget(struct watch *w)
 		if (if_nametoindex(w->at[i].ifname))
 			w->at[n++] = w->at[i];
 		else
-			leave(w, &w->at[i]);
+			forget(w, &w->at[i]);
 	}
 	w->n = n;
 }
@@ -152,7 +179,7 @@ int watch_look(struct watch *w, struct policy_error *error)
 	int result = 0;
 
 	if (w->all) {
-		forget(w);
+		forget_gone(w);
 		result = add_new(w, error);
 	}
 	for (size_t i = 0; i < w->n; i++)

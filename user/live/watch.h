@@ -7,8 +7,8 @@
  * keeps a descriptor where it has a dispatcher. Of all interfaces, those are watched that have had
  * a pacer since, for as long as they exist.
  *
- * Memory: what is held of a pacer that is gone is let go by the next watch_look or watch_tidy. One
- * thread.
+ * Memory: what is held of a pacer that is gone is let go by the next watch_look or watch_tidy; for
+ * a caller with `left`, by the look after that. One thread.
  */
 #ifndef PACER_WATCH_H
 #define PACER_WATCH_H
@@ -20,6 +20,8 @@ struct watched {
 	bool shown; /* it was named, or has had a pacer */
 	bool found; /* `a` is its pacer */
 	struct attached a;
+	bool has_last; /* `last` is the pacer that was there before, without its files */
+	struct attached last;
 	struct policy_error error; /* else: why not */
 	bool unopened;		   /* not found, though its program is a pacer, or may be one */
 	int64_t passed; /* the interface's program, where that is no pacer that can be read */
@@ -31,11 +33,14 @@ struct watch {
 	size_t n;
 	bool all;
 	/*
-	 * For the caller, after watch_begin; NULL: nothing. Called by watch_look and watch_tidy
-	 * before they let go of a pacer: what it holds can be read once more, and may be the next
-	 * one's.
+	 * For the caller, after watch_begin; NULL, both of them: nothing. watch_look and watch_tidy
+	 * call `leaving` where a pacer is there no more: what it holds can be read, and may be the
+	 * next one's. A tool says that it took a pacer off only when it has done so. So what is
+	 * mapped of the pacer is kept as `last` until the next watch_look, which calls `left`
+	 * before it lets go. Of an interface that is gone itself nothing is kept.
 	 */
 	void (*leaving)(struct watched *at, void *arg);
+	void (*left)(struct watched *at, void *arg);
 	void *arg;
 };
 
