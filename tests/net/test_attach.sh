@@ -186,6 +186,20 @@ last_counters()
 	nothing_is_left_of_it || fail "something is left"
 }
 
+# Where they cannot be read, it is said why.
+last_counters_hidden()
+{
+	local text
+
+	limit three 3
+	load three
+	text=$(in_server unshare --mount --propagation private sh -c \
+		'umount -l /sys && mount -t tmpfs no-sys /sys && exec "$0" unload s0' "$BUILD/xdp-pacer")
+	equal "$(head -n 1 <<<"$text")" "s0: the pacer is off" "without /sys"
+	grep -q '^  what it had counted cannot be read: the number of CPUs is not known: ' <<<"$text" || fail "$text"
+	nothing_is_left_of_it || fail "something is left"
+}
+
 nothing_is_left_of_it()
 {
 	! in_server ip link show s0 | grep -q xdp
@@ -203,4 +217,5 @@ check attach-builtin builtin_paces
 check attach-no-bpffs no_bpffs
 check attach-nothing-left nothing_is_left
 check attach-last-counters last_counters
+check attach-last-counters-hidden last_counters_hidden
 finish

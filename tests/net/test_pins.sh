@@ -349,10 +349,10 @@ of_another()
 	limit all 1000
 	on all --pin
 	in_third_made
-	refused 1 "$dev: /sys/fs/bpf/xdp-pacer/$dev is of a pacer on another interface" \
+	refused 1 "$dev: /sys/fs/bpf/xdp-pacer/$dev is of a pacer at work" \
 		in_third load "$dev" -c "$work/all.yaml" --pin
 	in_third load "$dev" -c "$work/all.yaml" >/dev/null
-	refused 1 "$dev: /sys/fs/bpf/xdp-pacer/$dev is of a pacer on another interface" in_third upgrade "$dev" --pin
+	refused 1 "$dev: /sys/fs/bpf/xdp-pacer/$dev is of a pacer at work" in_third upgrade "$dev" --pin
 	leads_to_it "beside a load in another namespace"
 	in_third unload "$dev" >/dev/null
 	leads_to_it "beside an unload in another namespace"
@@ -371,11 +371,18 @@ not_ours()
 	limit all 1000
 	gone
 	mkdir "$at"
+	bpftool map create "$at/another" type array key 4 value 4 entries 1 name another
 	refused 1 "$dev: $at is not this tool's: remove it, or go on without --pin" \
 		pacer load "$dev" -c "$work/all.yaml" --pin
 	equal "$(pacer status --json | jq length)" 0 "pacers"
 	refused_clean_keeps
-	rmdir "$at"
+	rm "$at/another" # an empty folder is of whoever was killed as he removed it
+	on all --pin
+	[ -e "$at/banned4" ] || fail "no pins in place of an empty folder" || return
+	gone
+	mkdir "$at"
+	pacer clean | grep -q "^removed .*: $at$" || fail "clean leaves an empty folder" || return
+	[ ! -e "$at" ] || fail "clean has not removed an empty folder" || return
 	# Nor is a map that is pinned by the name, and it stays there.
 	bpftool map create "$at" type array key 4 value 4 entries 1 name another
 	refused 1 "$dev: $at is not this tool's: remove it, or go on without --pin" \
@@ -421,6 +428,40 @@ off_and_says()
 removed: Read-only file system: \`mount -o remount,rw /sys/fs/bpf\` first, then \`xdp-pacer clean\`" "what it says" || return
 	equal "$(what_is_on "$dev")" "{}" "on $dev"
 	pacer clean | grep -q "^removed .*: $1$" || fail "clean has not removed $1"
+}
+
+# Within \`ip netns exec\` the file system of pins is hidden: they are not taken for gone.
+hidden()
+{
+	local name code=0
+
+	limit all 1000
+	on all --pin
+	pacer shadow "$dev" -c "$work/all.yaml" >/dev/null
+	name=$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*')
+	hiding status "$dev" | grep -q 'pins  *for tools that ban sources cannot be seen: /sys/fs/bpf is hidden here' ||
+		fail "$(hiding status "$dev")" || return
+	refused 1 "$dev: its pacer cannot be replaced here, where /sys/fs/bpf is hidden" hiding shadow "$dev" --stop || return
+	refused 1 "$dev: its pacer cannot be replaced here, where /sys/fs/bpf is hidden" hiding shadow "$dev" --promote || return
+	refused 1 "$dev: its pacer cannot be replaced here, where /sys/fs/bpf is hidden" \
+		hiding load "$dev" -c "$work/all.yaml" --replace || return
+	hiding unload "$dev" >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(cat "$work/err")" "1 xdp-pacer: $dev: the pacer is off, but whether $name is there still cannot be seen, as \
+/sys/fs/bpf is hidden here, or not mounted: \`xdp-pacer clean\` outside \`ip netns exec\`" "unload" || return
+	refused 1 "xdp-pacer: clean: what is pinned cannot be seen, as /sys/fs/bpf is hidden here, or not mounted" hiding clean || return
+	until_true 5 cleaned "$name" "$at" || fail "$(ls -R /sys/fs/bpf/xdp-pacer)"
+}
+
+# cleaned PATH...: what a shadow held the kernel lets go of a moment after its pin.
+cleaned()
+{
+	pacer clean >/dev/null
+	[ ! -e "$1" ] && [ ! -e "$2" ]
+}
+
+hiding()
+{
+	timeout -k 1 "$hang_s" ip netns exec "$SERVER" "$BUILD/xdp-pacer" "$@"
 }
 
 # The pacer is off all the same. Its maps would be held for ever, without a word.
@@ -578,6 +619,7 @@ check shared-by-two-interfaces shared
 check of-another-namespace of_another
 check another-programs-pins not_ours
 check pins-read-only read_only
+check pins-hidden hidden
 check unload-pins-read-only read_only_unload
 check pins-taken-away taken_away
 check one-pin-taken-away one_taken_away

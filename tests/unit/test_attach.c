@@ -572,6 +572,11 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 	interface_of(ifindex)->shadows &= ~(1ull << prog_id);
 }
 
+const char *pins_bpffs(void)
+{
+	return "/sys/fs/bpf";
+}
+
 const char *pins_advice(int err)
 {
 	return err == EROFS ? ": remount it first" : "";

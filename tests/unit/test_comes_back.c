@@ -10,7 +10,7 @@
 #include "config/policy.h"
 #include "live/sole_agent.h"
 
-static bool lacks; /* an agent */
+static enum sole_agent_seen seen; /* of an agent */
 static int said;
 static struct pacer_control control = {.in_force = 1}; /* the second copy */
 static struct pacer_copy copies[2];
@@ -27,10 +27,10 @@ static void put_in_force(const char *text)
 	snprintf(copies[1].text, sizeof(copies[1].text), "%s", text);
 }
 
-bool sole_agent_lacks(struct attached *of)
+enum sole_agent_seen sole_agent_seen(const struct attached *of)
 {
 	assert_ptr_equal(of, &a);
-	return lacks;
+	return seen;
 }
 
 void complaint(const char *format, ...)
@@ -79,11 +79,10 @@ static void test_sets(void **unused)
 	(void)unused;
 	put_in_force(FLEET "}\n" SETS);
 	for (size_t i = 0; i < ARRAY(sets); i++)
-		for (int agent = 0; agent < 2; agent++) {
-			lacks = !agent;
+		for (seen = SOLE_AGENT_NONE; seen <= SOLE_AGENT_UNSEEN; seen++) {
 			said = 0;
 			say_set_comes_back(&a, sets[i].set);
-			assert_int_equal(said, agent ? 0 : sets[i].said);
+			assert_int_equal(said, seen == SOLE_AGENT_NONE ? sets[i].said : 0);
 		}
 }
 
@@ -91,16 +90,15 @@ static void test_bans(void **unused)
 {
 	(void)unused;
 	for (size_t i = 0; i < ARRAY(bans); i++)
-		for (int agent = 0; agent < 2; agent++) {
+		for (seen = SOLE_AGENT_NONE; seen <= SOLE_AGENT_UNSEEN; seen++) {
 			put_in_force(bans[i].policy);
-			lacks = !agent;
 			said = 0;
 			say_bans_come_back(&a, bans[i].rule);
-			if (said != (agent ? 0 : bans[i].said))
-				fail_msg("row %zu, %d agents: said %d times", i, agent, said);
+			if (said != (seen == SOLE_AGENT_NONE ? bans[i].said : 0))
+				fail_msg("row %zu, agent %d: said %d times", i, (int)seen, said);
 		}
 	copies[1].text[0] = '?'; /* it cannot be read: nothing is said */
-	lacks = true;
+	seen = SOLE_AGENT_NONE;
 	said = 0;
 	say_bans_come_back(&a, NULL);
 	assert_int_equal(said, 0);

@@ -673,11 +673,11 @@ static void test_whose_place_it_is(void **unused)
 	    {"/xdp-pacer/lo/x", OTHER, 1, &of_none, -1, "is not this tool's"},
 	    {"/xdp-pacer/lo/banned4", OTHER, 1, &of_none, -1, "is not this tool's"},
 	    {"/xdp-pacer/lo/banned4", ODD, 20, &of_none, -1, "is not this tool's"},
-	    {"/xdp-pacer/lo/banned4", MAP4, 20, &of_none, -1, "is of a pacer on another interface"},
-	    {"/xdp-pacer/lo/banned6", MAP6, 21, &of_none, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned4", MAP4, 20, &of_none, -1, "is of a pacer at work"},
+	    {"/xdp-pacer/lo/banned6", MAP6, 21, &of_none, -1, "is of a pacer at work"},
 	    {"/xdp-pacer/lo/banned4", MAP4, 20, &of_two, 0, NULL},
 	    {"/xdp-pacer/lo/banned6", MAP6, 21, &of_two, 0, NULL}, /* what is left of its own */
-	    {"/xdp-pacer/lo/banned6", MAP6, 11, &of_two, -1, "is of a pacer on another interface"},
+	    {"/xdp-pacer/lo/banned6", MAP6, 11, &of_two, -1, "is of a pacer at work"},
 	    {"/xdp-pacer/lo/banned4", MAP4, 70, &of_none, 0, NULL},
 	    {"/xdp-pacer/lo/banned6", MAP6, 71, &of_none, 0, NULL},
 	};
@@ -1336,6 +1336,88 @@ static void test_what_is_unseen_is_told(void **unused)
 	assert_non_null(strstr(left.path, "/xdp-pacer/shadow-of-1-by-3"));
 }
 
+/* An empty folder is of whoever was killed while he removed it: it is nobody's. */
+static void test_an_empty_folder(void **unused)
+{
+	for (int how = 0; how < 4; how++) {
+		char path[256];
+		int n = 0;
+
+		(void)unused;
+		begin_put();
+		snprintf(path, sizeof(path), "%s/xdp-pacer/lo/banned4", root);
+		assert_int_equal(unlink(path), 0);
+		strcpy(strrchr(path, '/'), "/banned6");
+		(void)unlink(path);
+		if (how == 3) {
+			make_thing("/xdp-pacer/lo/x", OTHER, 1);
+			pinned_clean(false, no_note, &n);
+			assert_true(!n && there("/xdp-pacer/lo/x"));
+			continue;
+		}
+		if (how == 0) {
+			assert_int_equal(pinned_check("lo", &of_none, &error), 0);
+			assert_int_equal(put_two(), 0);
+			assert_true(there("/xdp-pacer/lo/banned4"));
+		} else if (how == 1) {
+			pinned_clean(true, no_note, &n);
+			assert_true(n == 1 && there("/xdp-pacer/lo"));
+			pinned_clean(false, no_note, &n);
+		} else {
+			pinned_sweep("lo");
+		}
+		assert_true(!how || !there("/xdp-pacer/lo"));
+	}
+}
+
+/* Where no BPF file system is seen, nothing that it holds is taken to be gone. */
+static void test_hidden(void **unused)
+{
+	struct pins_left left = {.cause = 0};
+
+	(void)unused;
+	begin();
+	no_bpffs = true;
+	assert_true(pins_hidden());
+	assert_int_equal(pinned_may_go("lo", &of_lo, &error), -1);
+	assert_non_null(strstr(error.text, "lo: its pacer cannot be replaced here, where "));
+	assert_int_equal(pinned_may_go("lo", &of_none, &error), 0);
+	assert_int_equal(pins_shadow_may_go("lo", 1, 3, &error), -1);
+	pinned_remove("lo", &of_none, 1, &left);
+	assert_int_equal(left.cause, 0);
+	pinned_remove("lo", &of_lo, 1, &left);
+	assert_int_equal(left.cause, EMEDIUMTYPE);
+	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
+	left.cause = 0;
+	pins_drop_shadow(1, 3, &left);
+	assert_int_equal(left.cause, EMEDIUMTYPE);
+	assert_non_null(strstr(left.path, "/xdp-pacer/shadow-of-1-by-3"));
+	pins_drop_shadow(1, 3, NULL);
+	no_bpffs = false;
+	assert_false(pins_hidden());
+	left.cause = 0;
+	pins_drop_shadow(1, 3, &left);
+	pinned_remove("lo", &of_lo, 1, &left);
+	assert_int_equal(left.cause, 0);
+}
+
+/* The interface had another index when its shadow began. */
+static void test_a_shadow_of_another_index(void **unused)
+{
+	struct pins_left left = {.cause = 0};
+
+	(void)unused;
+	begin();
+	make_thing("/xdp-pacer/shadow-of-9-by-3", OTHER, 1);
+	make_thing("/xdp-pacer/shadow-of-9-by-33", OTHER, 1);
+	pins_drop_shadow(1, 0, &left);
+	assert_true(there("/xdp-pacer/shadow-of-9-by-3"));
+	pins_drop_shadow(1, 3, &left);
+	assert_int_equal(left.cause, 0);
+	assert_false(there("/xdp-pacer/shadow-of-9-by-3"));
+	assert_true(there("/xdp-pacer/shadow-of-9-by-33"));
+}
+
 /* A pacer gives way where what it has pinned can go with it, or is another's. */
 static void test_what_may_go(void **unused)
 {
@@ -1520,6 +1602,9 @@ int main(void)
 	    TEST(test_gone_meanwhile),
 	    TEST(test_what_is_others_is_told),
 	    TEST(test_what_may_go),
+	    TEST(test_an_empty_folder),
+	    TEST(test_hidden),
+	    TEST(test_a_shadow_of_another_index),
 	    TEST(test_whose_it_is_unseen),
 	    TEST(test_of_whom_is_unread),
 	    TEST(test_of_one_in_part),

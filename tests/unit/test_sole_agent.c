@@ -20,6 +20,7 @@
 
 static char file[] = "/tmp/pacer-sole-XXXXXX";
 static bool gone, no_locks;
+static int gone_as; /* the file, for who looks */
 
 /* The file, locked as who changes something locks it. */
 int copies_lock_of(struct attached *a, struct policy_error *error)
@@ -32,6 +33,11 @@ int copies_lock_of(struct attached *a, struct policy_error *error)
 	assert_true(fd >= 0);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	return fd;
+}
+
+int copies_lock_look(void)
+{
+	return gone ? gone_as : open(file, O_RDONLY | O_CLOEXEC);
 }
 
 int __real_flock(int fd, int how);
@@ -66,11 +72,11 @@ static bool a_change_is_free(void)
 	return !result;
 }
 
-static bool lacks(uint32_t control_id)
+static enum sole_agent_seen seen(uint32_t control_id)
 {
-	struct attached a = {.control_id = control_id};
+	const struct attached a = {.control_id = control_id};
 
-	return sole_agent_lacks(&a);
+	return sole_agent_seen(&a);
 }
 
 static void test_one_for_a_state(void **unused)
@@ -78,11 +84,11 @@ static void test_one_for_a_state(void **unused)
 	int first, other, next;
 
 	(void)unused;
-	assert_true(lacks(7));
+	assert_int_equal(seen(7), SOLE_AGENT_NONE);
 	first = agent_of("e0", 7);
 	assert_true(first >= 0);
-	assert_false(lacks(7));
-	assert_true(lacks(8));
+	assert_int_equal(seen(7), SOLE_AGENT_RUNS);
+	assert_int_equal(seen(8), SOLE_AGENT_NONE);
 	assert_true(a_change_is_free());
 	assert_int_equal(agent_of("e1", 7), -1);
 	assert_string_equal(error.text, "e1: another agent runs for its state: one is enough for "
@@ -137,7 +143,10 @@ static void test_it_fails(void **unused)
 	gone = true;
 	assert_int_equal(agent_of("e0", 7), -1);
 	assert_string_equal(error.text, "e0: it is gone");
-	assert_false(lacks(7)); /* nobody knows */
+	gone_as = -1;
+	assert_int_equal(seen(7), SOLE_AGENT_UNSEEN);
+	gone_as = COPIES_NO_LOCK; /* so nobody holds it */
+	assert_int_equal(seen(7), SOLE_AGENT_NONE);
 	gone = false;
 	no_locks = true;
 	assert_int_equal(agent_of("e0", 7), -1);

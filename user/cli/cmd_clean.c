@@ -84,6 +84,11 @@ static int run_clean(struct options *o)
 	pins_clean(PINS_DISPATCHERS, o->dry_run, show, &pins);
 	pins_clean(PINS_SHADOWS, o->dry_run, show, &shadows);
 	pinned_clean(o->dry_run, show, &pinned);
+	if (pins_hidden() && !*error.text)
+		policy_explain(&error, 0,
+			       "clean: what is pinned cannot be seen, as %s is hidden here, or not "
+			       "mounted: do it outside `ip netns exec`",
+			       pins_bpffs());
 	emit_close();
 	found = pins.n + shadows.n + pinned.n + saves.n;
 	if (found && !o->dry_run)

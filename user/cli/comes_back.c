@@ -34,7 +34,7 @@ static void say(struct attached *a, bool (*shares)(const struct policy *, const 
 	struct policy_error unused;
 	struct policy *policy = copies_policy(a, copies_in_force(a), &unused);
 
-	if (policy && shares(policy, what) && sole_agent_lacks(a))
+	if (policy && shares(policy, what) && sole_agent_seen(a) == SOLE_AGENT_NONE)
 		complaint("%s: no agent of its fleet runs here: what other hosts have of it comes "
 			  "back when one begins: lift it again then",
 			  a->ifname);

@@ -25,6 +25,7 @@
 #include "live/host.h"
 #include "live/reading.h"
 #include "live/secret.h"
+#include "live/sole_agent.h"
 #include "plan/compile.h"
 #include "plan/shares.h"
 #include "window.h"
@@ -332,6 +333,11 @@ static void emit_pins(const struct attached *a)
 		there = pinned_where(a, path);
 	if (!a->control->tools) {
 		emit_null("pins", NULL);
+	} else if (there == PINNED_GONE && pins_hidden()) {
+		emit_null("pins",
+			  "  pins      for tools that ban sources cannot be seen: %s is hidden "
+			  "here, or not mounted\n",
+			  printable(pins_bpffs()).text);
 	} else if (there == PINNED_GONE) {
 		emit_null("pins",
 			  "  pins      for tools that ban sources are gone: `xdp-pacer upgrade %s "
@@ -375,6 +381,19 @@ static void emit_lanes(const struct fleet_limit *limit, const struct fleet_held 
 	emit_close();
 }
 
+/* Why the store has answered nobody; `yet`: an agent is at it. */
+static const char *never_answered(const struct attached *a, const char *yet)
+{
+	switch (sole_agent_seen(a)) {
+	case SOLE_AGENT_RUNS:
+		return yet;
+	case SOLE_AGENT_NONE:
+		return ": no agent runs: xdp-pacer fleet\n";
+	default:
+		return ": no agent has said anything: does xdp-pacer fleet run?\n";
+	}
+}
+
 /* Of one limit: what this host may use of it, as packets are told. */
 static void emit_share(const struct attached *a, const struct policy *policy,
 		       const struct fleet_limit *limit)
@@ -402,7 +421,8 @@ static void emit_share(const struct attached *a, const struct policy *policy,
 			  ", the store answered %.1f s ago\n",
 			  (now_ns - held.answered_ns) / SECOND_NS);
 	else
-		emit_null("answered_ago_ns", ": no agent has begun: xdp-pacer fleet\n");
+		emit_null("answered_ago_ns", "%s",
+			  never_answered(a, ": the agent has no share of it yet\n"));
 	emit_lanes(limit, &held, lasts);
 	emit_close();
 }
@@ -439,7 +459,8 @@ static void emit_items(const struct attached *a)
 		emit_uint("answered_ago_ns", now_ns - answered_ns,
 			  ", the store answered %.1f s ago\n", (now_ns - answered_ns) / SECOND_NS);
 	else
-		emit_null("answered_ago_ns", ", the store has not answered yet\n");
+		emit_null("answered_ago_ns", "%s",
+			  never_answered(a, ": the store has not answered the agent yet\n"));
 	emit_close();
 }
 
@@ -477,7 +498,7 @@ void output_status(const struct attached *a)
 	emit_flag("lapsed", lapsed,
 		  lapsed
 		      ? "  %sLAPSED%s    not confirmed in time: lets everything pass until it is "
-			"loaded anew\n"
+			"loaded anew, or a policy is applied\n"
 		      : NULL,
 		  emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN));
 	emit_string(

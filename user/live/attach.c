@@ -795,6 +795,12 @@ int attach_undone(const char *ifname, const struct pins_left *left, struct polic
 {
 	const char *advice = pins_advice(left->cause);
 
+	if (left->cause == EMEDIUMTYPE)
+		return policy_fail(error, 0,
+				   "%s: the pacer is off, but whether %s is there still cannot be "
+				   "seen, as %s is hidden here, or not mounted: `xdp-pacer clean` "
+				   "outside `ip netns exec`",
+				   ifname, left->path, pins_bpffs());
 	return left->cause ? policy_fail(error, 0,
 					 "%s: the pacer is off, but %s, which holds its memory, "
 					 "cannot be removed: %s%s%s `xdp-pacer clean`",

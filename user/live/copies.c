@@ -86,11 +86,18 @@ int copies_lock_saves(const char *file, struct policy_error *error)
 	return take_lock(fd, LOCK_BYTE, error);
 }
 
-int copies_lock_to_read(struct policy_error *error)
+int copies_lock_look(void)
 {
 	int fd = open_lock(O_RDONLY);
 
-	return fd < 0 && errno == ENOENT ? COPIES_NO_LOCK : take_lock(fd, LOCK_TO_READ, error);
+	return fd < 0 && errno == ENOENT ? COPIES_NO_LOCK : fd;
+}
+
+int copies_lock_to_read(struct policy_error *error)
+{
+	int fd = copies_lock_look();
+
+	return fd == COPIES_NO_LOCK ? fd : take_lock(fd, LOCK_TO_READ, error);
 }
 
 bool copies_were_still(int fd)

@@ -29,6 +29,8 @@ int copies_lock_saves(const char *file, struct policy_error *error);
  */
 #define COPIES_NO_LOCK (-2)
 int copies_lock_to_read(struct policy_error *error);
+/* The file alone, without its lock, to be closed; COPIES_NO_LOCK; -1: it cannot be read. */
+int copies_lock_look(void);
 /*
  * Gives that back. False: there was none, and somebody has made one meanwhile, as who changes
  * something does first: what was read may be of two policies, and has to be read again.

@@ -227,6 +227,27 @@ static struct inside look_into(const char *folder)
 	return in;
 }
 
+static int count_one(int fd, const char *name, void *unused)
+{
+	(void)fd;
+	(void)unused;
+	return name[0] != '.';
+}
+
+/* Whoever is killed while he removes a folder leaves it so. */
+static bool is_empty(const char *folder)
+{
+	char path[PATH_MAX];
+	int fd = open(path_of(path, folder, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool empty;
+
+	if (fd < 0)
+		return false;
+	empty = !pins_each(fd, count_one, NULL);
+	close(fd);
+	return empty;
+}
+
 /* One of the two at least. */
 static bool have_common(const struct pinned_ids *a, const struct pinned_ids *b)
 {
@@ -308,6 +329,8 @@ static int check_folder(const char *ifname, const struct pinned_ids *instead,
 	in = look_into(folder);
 	if (in.err)
 		return unseen(ifname, path, in.err, error);
+	if (!has_any(&in.ids) && is_empty(folder))
+		return 0;
 	if (!has_any(&in.ids))
 		return policy_fail(error, 0,
 				   "%s: %s is not this tool's: remove it, or go on without --pin",
@@ -318,8 +341,9 @@ static int check_folder(const char *ifname, const struct pinned_ids *instead,
 	if (is <= 0)
 		return is ? unseen(ifname, path, -is, error) : 0;
 	return policy_fail(error, 0,
-			   "%s: %s is of a pacer on another interface, which has that name in "
-			   "another network namespace, or had it: go on without --pin",
+			   "%s: %s is of a pacer at work, of an interface that has this name in "
+			   "another network namespace, or had it: remove it if that one is gone, "
+			   "or go on without --pin",
 			   ifname, path);
 }
 
@@ -344,7 +368,7 @@ int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct polic
 	in = look_into(folder_of(ifname, name));
 	pinned_path(ifname, path);
 	if (!have_common(&in.ids, ids) && !in.err)
-		return 0;
+		return pins_in_sight(ifname, error);
 	if (!have_common(&in.ids, ids) && !is_denied(in.err))
 		return unseen(ifname, path, in.err, error);
 	return pins_may_go(ifname, path, place(all), error) ||
@@ -576,7 +600,9 @@ static int is_to_go(const struct removal *r, const char *name)
 		return 1;
 	if (in.err)
 		return -in.err;
-	if (!has_any(&in.ids) || (r->ids && !have_common(&in.ids, r->ids)))
+	if (!has_any(&in.ids))
+		return !r->ids && is_empty(name);
+	if (r->ids && !have_common(&in.ids, r->ids))
 		return 0;
 	is = used(&in.ids, r->gone);
 	return is < 0 ? is : !is;
@@ -644,6 +670,10 @@ void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t go
 			    .arg = &now};
 	int cause = has_any(ids) ? EAGAIN : 0;
 
+	if (cause && pins_hidden()) {
+		note_left(r.folder, EMEDIUMTYPE, left);
+		return;
+	}
 	/* A second time where a look has failed: it cannot be told from another's folder then. */
 	for (int look = 0; cause && look < 2; look++) {
 		now.cause = 0;

@@ -11,7 +11,7 @@
  * the pins as they are. Where no program of the machine has the maps, nobody uses the folder.
  *
  * A folder is made under another name, and gets its own in one step. Only folders with such maps
- * are ever removed.
+ * are ever removed, and empty ones, as whoever is killed while he removes one leaves.
  *
  * Concurrency: whoever makes or removes pins holds a lock on the folder of all. Error: where it
  * cannot be seen that no program has the maps, the pins stay.

@@ -283,6 +283,15 @@ static const char *folder_path(enum pins_of of, char *path, size_t size)
 	return path;
 }
 
+bool pins_hidden(void)
+{
+	struct statfs fs;
+
+	if (statfs(pins_bpffs(), &fs)) /* else it is not known */
+		return errno == ENOENT || errno == ENOTDIR;
+	return fs.f_type != BPF_FS_MAGIC;
+}
+
 const char *pins_advice(int err)
 {
 	static char writable[PATH_MAX];
@@ -438,6 +447,17 @@ void pins_note_left(struct pins_left *left, const char *folder, const char *name
 	snprintf(left->path, sizeof(left->path), "%s/%s", folder, name);
 }
 
+int pins_in_sight(const char *ifname, struct policy_error *error)
+{
+	return pins_hidden()
+		   ? policy_fail(
+			 error, 0,
+			 "%s: its pacer cannot be replaced here, where %s is hidden, or not "
+			 "mounted, and so what it has pinned: do it outside `ip netns exec`",
+			 ifname, pins_bpffs())
+		   : 0;
+}
+
 int pins_may_go(const char *ifname, const char *path, const char *folder,
 		struct policy_error *error)
 {
@@ -518,6 +538,28 @@ int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_i
 		   : 0;
 }
 
+static int drop_if_of(int fd, const char *name, void *prog_id)
+{
+	uint32_t id;
+	int ifindex;
+
+	return has_name_of(PINS_SHADOWS, name, &ifindex, &id) && id == *(uint32_t *)prog_id &&
+	       !unlinkat(fd, name, 0);
+}
+
+/* An interface that was moved to another network namespace may have got another index there. */
+static void drop_of_another_index(uint32_t prog_id)
+{
+	char folder[PATH_MAX / 2];
+	int fd = open(folder_path(PINS_SHADOWS, folder, sizeof(folder)),
+		      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)pins_each(fd, drop_if_of, &prog_id);
+	close(fd);
+}
+
 void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 {
 	char path[PATH_MAX];
@@ -528,7 +570,12 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 		return;
 	cause = errno;
 	/* A file system that is read-only says so of what is not there. */
-	if (!lstat(path, &st) || errno != ENOENT)
+	if (lstat(path, &st) && errno == ENOENT) {
+		cause = pins_hidden() ? EMEDIUMTYPE : 0;
+		if (prog_id)
+			drop_of_another_index(prog_id);
+	}
+	if (cause)
 		pins_note_left(left, pins_bpffs(), path + strlen(pins_bpffs()) + 1, cause);
 }
 
@@ -539,6 +586,6 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id,
 	struct stat st;
 
 	if (lstat(shadow_path(ifindex, prog_id, path, sizeof(path)), &st) && errno == ENOENT)
-		return 0;
+		return pins_in_sight(ifname, error);
 	return pins_may_go(ifname, path, folder_path(PINS_SHADOWS, folder, sizeof(folder)), error);
 }

@@ -59,14 +59,19 @@ void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left);
 /* Could it be removed, if it is there? 0, or -1 with *error filled. */
 int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id,
 		       struct policy_error *error);
-/* The same of what a pacer has at `path`, by the right to write into `folder`. */
+/* Can pins be seen at all, before a pacer that has some is replaced? 0, or -1 with *error filled.
+ */
+int pins_in_sight(const char *ifname, struct policy_error *error);
+/* Could it go, what a pacer has at `path`, by the right to write into `folder`. */
 int pins_may_go(const char *ifname, const char *path, const char *folder,
 		struct policy_error *error);
-/* Notes what stays, at folder/name, if nothing has been noted yet. */
+/* Notes what stays, at folder/name, if nothing has been noted yet. EMEDIUMTYPE: it is hidden. */
 void pins_note_left(struct pins_left *left, const char *folder, const char *name, int cause);
 
 /* Where the BPF file system is, as libxdp has it. */
 const char *pins_bpffs(void);
+/* No BPF file system is there: what was pinned cannot be seen here, as within `ip netns exec`. */
+bool pins_hidden(void);
 /* Where a pin cannot be made, what to do, as ": TEXT"; "": that is not known. */
 const char *pins_advice(int err);
 /*

@@ -15,16 +15,18 @@ static struct flock byte_of(const struct attached *a)
 	    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = a->control_id, .l_len = 1};
 }
 
-bool sole_agent_lacks(struct attached *a)
+enum sole_agent_seen sole_agent_seen(const struct attached *a)
 {
+	enum sole_agent_seen seen = SOLE_AGENT_UNSEEN;
 	struct flock byte = byte_of(a);
-	struct policy_error unused;
-	int fd = copies_lock_of(a, &unused);
-	bool lacks = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &byte) && byte.l_type == F_UNLCK;
+	int fd = copies_lock_look();
 
-	if (fd >= 0)
-		close(fd);
-	return lacks;
+	if (fd < 0)
+		return fd == COPIES_NO_LOCK ? SOLE_AGENT_NONE : SOLE_AGENT_UNSEEN;
+	if (!fcntl(fd, F_OFD_GETLK, &byte))
+		seen = byte.l_type == F_UNLCK ? SOLE_AGENT_NONE : SOLE_AGENT_RUNS;
+	close(fd);
+	return seen;
 }
 
 int sole_agent(struct attached *a, struct policy_error *error)

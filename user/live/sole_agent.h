@@ -18,7 +18,10 @@
 
 /* The lock, to be closed; -1: with *error filled. It waits for a change that is being made. */
 int sole_agent(struct attached *a, struct policy_error *error);
-/* None runs for its state now. False, too, where that cannot be seen. */
-bool sole_agent_lacks(struct attached *a);
+enum sole_agent_seen { SOLE_AGENT_NONE, SOLE_AGENT_RUNS, SOLE_AGENT_UNSEEN };
+
+/* Whether one runs for its state now. It waits for nobody, and needs the right to read that file.
+ */
+enum sole_agent_seen sole_agent_seen(const struct attached *a);
 
 #endif
