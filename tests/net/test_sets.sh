@@ -499,6 +499,74 @@ wrong_file_named()
 	done
 }
 
+# A set with values is not replaced during a trial of a policy without it, which knows no values: the policy before would
+# have the file's sources with none of theirs.
+values_during_a_trial()
+{
+	set_of geo.csv 10.77.0.11,AA 10.77.0.12,BB
+	policy lands <<-END
+	sets: [{name: geo, file: $work/geo.csv, value: 2}]
+	rules:
+	- {name: good, match: {src: "@geo=AA"}, limits: [{key: src, packets: 20, window: 600s, entries: 1k}]}
+	- {name: bad, match: {src: "@geo=BB"}, limits: [{key: src, packets: 3, window: 600s, entries: 1k}]}
+	END
+	policy none <<-END
+	rules: [{name: all, match: {proto: udp}, limits: [{key: src, packets: 9, window: 60s, entries: 1k}]}]
+	END
+	load lands
+	arrive "9 3" n=9 n=9,from=10.77.0.12
+	apply none --confirm-within 200s
+	refused 1 "set geo has values, and a policy waits to be confirmed: .xdp-pacer confirm. it" \
+		pacer sets s0 replace geo "$work/geo.csv" || return
+	lapse
+	arrive "9 0" n=9 n=9,from=10.77.0.12
+	pacer sets s0 replace geo "$work/geo.csv" >/dev/null
+	arrive "2 0" n=9 n=9,from=10.77.0.12
+}
+
+reads_stdin() # a process that waits for its pipe
+{
+	grep -q "apply" "/proc/$1/cmdline" && grep -qE "wait_for_partner|pipe_read|pipe_wait" "/proc/$1/wchan"
+}
+
+# While a set is read, another change brings a limit by its values: it was read without them, and is refused. Without
+# that, no packet of the rule would have a key.
+values_that_come_meanwhile()
+{
+	local code=0 applying
+
+	set_of geo.csv 10.77.0.11,XY 10.77.0.12,XY
+	for name in slow by_value; do
+		policy "$name" <<-END
+		sets: [{name: geo, file: $([ "$name" = slow ] && echo /dev/stdin || echo "$work/geo.csv"), value: 2}]
+		rules:
+		- name: all
+		  match: {proto: udp}
+		  limits:
+		  - {key: "src/32,128", packets: 100, window: 60s, entries: 1k}
+		END
+	done
+	load by_value
+	echo '  - {key: "value(geo, src)", packets: 4, window: 60s, entries: 1k}' >>"$work/by_value.yaml"
+	mkfifo "$work/held"
+	exec 7<>"$work/held"
+	nsenter --net="/run/netns/$SERVER" "$BUILD/xdp-pacer" apply s0 -c "$work/slow.yaml" <"$work/held" >"$work/out" 2>"$work/err" 7>&- &
+	applying=$!
+	remember "$applying" "$work/pids"
+	until_true 20 reads_stdin "$applying" || fail "it does not wait: $(cat "$work/err")" || return
+	apply by_value
+	arrive "4" n=9
+	cat "$work/geo.csv" >&7
+	exec 7>&-
+	wait "$applying" || code=$?
+	equal "$code $(cat "$work/err")" "1 xdp-pacer: s0: set geo was read while another change came, which counts by its \
+values: try again" "the change that came late" || return
+	arrive "0 0 4" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13
+	pacer apply s0 -c "$work/slow.yaml" <"$work/geo.csv" >/dev/null
+	arrive "0 0" n=9 n=9,from=10.77.0.14 # as the others without a value did, whose window is not over
+	equal "$(stats '[.. | objects | .no_state // empty] | add')" 0 "packets without a key"
+}
+
 # A key by a value: all of a country has one allowance, whatever its addresses, of both families. It stays
 # with the value's name, whatever numbers the next file gives.
 by_value_as_key()
@@ -558,6 +626,38 @@ by_value_as_key()
 	refused 2 "set geo has no values" apply bare
 }
 
+# bans_refuse BOOL: all of them, or none, as soon as what a change retired is gone.
+bans_refuse()
+{
+	pacer apply s0 -c "$work/asn.yaml" >/dev/null
+	[ "$(pacer ban s0 list --json | jq -c '[.[].in_force] | unique')" = "[$1]" ]
+}
+
+# A value of another set is another key, whatever its text.
+by_another_sets_value()
+{
+	local name
+
+	set_of geo.csv 10.77.0.11,XY
+	for name in geo asn; do
+		policy "$name" <<-END
+		bans: 64
+		sets: [{name: geo, file: $work/geo.csv, value: 2}, {name: asn, file: $work/geo.csv, value: 2}]
+		rules:
+		- {name: land, match: {proto: udp}, limits: [{key: "value($name, src)", packets: 50, window: 1s, entries: 1k}]}
+		END
+	done
+	load geo
+	pacer ban s0 add "value(geo, XY)" --rule land >/dev/null
+	arrive "0" n=3
+	until_true 3 bans_refuse false || fail "$(pacer ban s0 list)" || return
+	arrive "3" n=3
+	pacer ban s0 del "value(geo, XY)" >/dev/null
+	pacer ban s0 add "value(asn, XY)" --rule land >/dev/null
+	bans_refuse true || fail "$(pacer ban s0 list)" || return
+	arrive "0" n=3
+}
+
 # A limit by a value that drains counts by it for as long, though no key names the set any more: also
 # where the set is replaced.
 by_value_no_longer()
@@ -610,8 +710,11 @@ sampled_by_value()
 net_up
 check "sets: prefixes with values" by_value
 check "sets: samples name values and TTLs" sampled_by_value
+check "sets: replaced during a trial without it" values_during_a_trial
+check "sets: values that come while a file is read" values_that_come_meanwhile
 check "sets: a value as a key" by_value_as_key
 check "sets: a value that is a key no longer" by_value_no_longer
+check "sets: a value of another set" by_another_sets_value
 check "sets: values are shown" values_shown
 check "sets: of a policy that names a wrong file, that file is named" wrong_file_named
 check "sets: a set of the allow-list" let_through

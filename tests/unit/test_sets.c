@@ -876,6 +876,96 @@ static void test_in_a_shadow_too(void **unused)
 	}
 }
 
+/* The numbers of values are a policy's own: one file is not for two, whichever has values. */
+static void test_values_during_a_trial(void **unused)
+{
+	static const struct {
+		const char *in_force, *before; /* of which VALUED has values */
+		int result;
+	} rows[] = {{PLAIN, THE_OTHER, 0}, {PLAIN, VALUED, -1},	    {VALUED, THE_OTHER, -1},
+		    {VALUED, VALUED, -1},  {ASKS_NONE, VALUED, -1}, {VALUED, ASKS_NONE, -1}};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		uint32_t before[2][PLACES];
+
+		begin(rows[i].in_force, true);
+		memset(copies[0].text, 0, sizeof(copies[0].text));
+		memcpy(copies[0].text, rows[i].before, strlen(rows[i].before));
+		memcpy(before, places, sizeof(before));
+		error = (struct policy_error){0};
+		if (replace_all() != rows[i].result)
+			fail_msg("row %zu: %s", i, error.text);
+		if (!rows[i].result)
+			continue;
+		assert_string_equal(
+		    error.text, "eth0: set drop has values, and a policy waits to be "
+				"confirmed: `xdp-pacer confirm` it, or let it roll back, first");
+		assert_memory_equal(places, before, sizeof(before));
+		end(NULL);
+	}
+	begin(VALUED, false);
+	assert_int_equal(replace_all(), 0);
+}
+
+/* That one policy of two has no values is no reason to say that the set has none. */
+static void test_a_value_during_a_trial(void **unused)
+{
+	static const struct {
+		const char *in_force, *before, *says;
+	} rows[] = {{PLAIN, VALUED, "set drop has values, and a policy waits to be confirmed"},
+		    {VALUED, PLAIN, "set drop has values, and a policy waits to be confirmed"},
+		    {ASKS_NONE, VALUED, NULL},
+		    {PLAIN, PLAIN, "it has no values: leave the value out"}};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct set_entry e = prefix(NEW, 32);
+		struct set_hand hand = {.n = 0};
+		uint32_t before[2][PLACES];
+		int result;
+
+		begin(rows[i].in_force, true);
+		memset(copies[0].text, 0, sizeof(copies[0].text));
+		memcpy(copies[0].text, rows[i].before, strlen(rows[i].before));
+		put_set(0, 0, 1);
+		memcpy(before, places, sizeof(before));
+		error = (struct policy_error){0};
+		assert_int_equal(set_hand_add_named(&hand, &e, 1ull << 62, "AA"), 0);
+		result = sets_add(&pacer, "drop", &hand, &of, &error);
+		set_hand_free(&hand);
+		if (!result != !rows[i].says || (result && !strstr(error.text, rows[i].says)))
+			fail_msg("row %zu: %s", i, error.text);
+		if (result)
+			assert_memory_equal(places, before, sizeof(before));
+		end(NULL);
+	}
+	begin(PLAIN, false);
+}
+
+/* What the shadow's set alone has is taken out there, and counts as that. */
+static void test_taken_out_of_the_shadow(void **unused)
+{
+	struct set_entry its = prefix(NEW, 32), nowhere = prefix(NEW + 1, 32);
+	struct set_list del = {0};
+	struct set_hand add = {.n = 0};
+	struct sets_done done;
+
+	(void)unused;
+	begin(PLAIN, false);
+	add_shadow();
+	assert_int_equal(set_hand_add(&add, &its, LAPSES), 0);
+	assert_int_equal(sets_add(&shadow, "drop", &add, &of, &error), 0);
+	set_hand_free(&add);
+	assert_true(!set_list_add(&del, &its) && !set_list_add(&del, &nowhere));
+	assert_int_equal(sets_del(&pacer, "drop", &del, &done, &of, &error), 0);
+	assert_true(!done.done && done.of_shadow == 1);
+	assert_true(done.left_out == 1 && done.which == 1);
+	assert_int_equal(sets_del(&pacer, "drop", &del, &done, &of, &error), 0);
+	assert_true(!done.done && !done.of_shadow && done.left_out == 2);
+	set_list_free(&del);
+}
+
 static void test_refusals(void **unused)
 {
 	struct set_entry e = prefix(NEW, 32);
@@ -1135,6 +1225,9 @@ int main(void)
 	    CASE(test_both_policies_of_a_trial_or_none),
 	    CASE(test_killed),
 	    CASE(test_in_a_shadow_too),
+	    CASE(test_values_during_a_trial),
+	    CASE(test_a_value_during_a_trial),
+	    CASE(test_taken_out_of_the_shadow),
 	    CASE(test_refusals),
 	    CASE(test_telling_a_fleet),
 	    CASE(test_telling_values),

@@ -110,8 +110,9 @@ static int read_wishes(const struct options *o, struct wishes *w)
 
 /* --- changes --------------------------------------------------------------------------------- */
 
+/* Of n prefixes, and of so many of its shadow's set. */
 static int say_done(struct attached *a, const struct options *o, const char *name, const char *said,
-		    size_t n, enum sets_shadow shadow)
+		    size_t n, enum sets_shadow shadow, size_t of_shadow)
 {
 	change_noted(a);
 	emit_begin(o->json);
@@ -121,6 +122,8 @@ static int say_done(struct attached *a, const struct options *o, const char *nam
 	emit_uint(name, n, said, n, n == 1 ? "" : "es");
 	if (shadow == SETS_NO_SHADOW)
 		emit_null("in_shadow", "\n");
+	else if (shadow == SETS_IN_SHADOW && of_shadow != n)
+		emit_flag("in_shadow", true, "; %zu in its shadow\n", of_shadow);
 	else
 		emit_flag("in_shadow", shadow == SETS_IN_SHADOW,
 			  shadow == SETS_IN_SHADOW ? "; the same in its shadow\n"
@@ -144,9 +147,10 @@ static int add(struct attached *a, const struct options *o)
 		code = EXIT_FAILED;
 	}
 	if (!code)
-		code = sets_add(a, o->args[2], &w.add, &shadow, &error)
-			   ? complain(NULL, &error)
-			   : say_done(a, o, "added", "%zu prefix%s added", w.add.n, shadow);
+		code =
+		    sets_add(a, o->args[2], &w.add, &shadow, &error)
+			? complain(NULL, &error)
+			: say_done(a, o, "added", "%zu prefix%s added", w.add.n, shadow, w.add.n);
 	free_wishes(&w);
 	return code;
 }
@@ -181,8 +185,9 @@ static int del(struct attached *a, const struct options *o)
 		code = gave_up("sets", "no memory");
 	if (!code && sets_del(a, o->args[2], &w.del, &done, &shadow, &error))
 		code = complain(NULL, &error);
-	if (!code && (done.done || !done.left_out)) { /* of nothing, too */
-		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow);
+	if (!code && (done.done || done.of_shadow || !done.left_out)) { /* of nothing, too */
+		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow,
+				done.of_shadow);
 		if (done.done)
 			say_set_comes_back(a, o->args[2]);
 	}
@@ -211,14 +216,8 @@ static int read_file(const struct attached *a, const struct options *o, struct s
 	if (i == policy->n_sets) {
 		struct set_source source = {o->args[3], 0, NULL};
 
-		/* It may be of the policy on trial; what is wrong with the name is said later. */
+		/* It may be of the policy before a trial; what is wrong with it is said later. */
 		code = set_read_file(o->args[3], &source, text, &error) ? 1 : 0;
-	} else if (policy->set[i].value && copies_pending_ns(a)) {
-		policy_free(policy);
-		complaint("%s: set %s has values, and a policy waits to be confirmed: `xdp-pacer "
-			  "confirm` it, or let it roll back, first",
-			  a->ifname, o->args[2]);
-		return EXIT_FAILED;
 	} else {
 		code = set_texts_read_one(policy, i, o->args[3], text, &error) ? 1 : 0;
 	}
@@ -238,7 +237,8 @@ static int replace(struct attached *a, const struct options *o)
 		return code;
 	code = sets_replace(a, o->args[2], &text.list, serial, &shadow, &error)
 		   ? complain(NULL, &error)
-		   : say_done(a, o, "prefixes", "%zu prefix%s in it now", text.list.n, shadow);
+		   : say_done(a, o, "prefixes", "%zu prefix%s in it now", text.list.n, shadow,
+			      text.list.n);
 	set_text_free(&text);
 	return code;
 }

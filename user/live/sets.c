@@ -64,9 +64,24 @@ static int number_of(const struct attached *a, uint32_t copy, const char *name,
 	return found;
 }
 
+/* Has the copy's set of that name values? 1, 0, or -1. */
+static int has_values(const struct attached *a, uint32_t copy, const char *name,
+		      struct policy_error *error)
+{
+	struct policy *policy = policy_of(a, copy, error);
+	int has = policy ? 0 : -1;
+
+	for (size_t i = 0; policy && i < policy->n_sets; i++)
+		if (!strcmp(policy->set[i].name, name) && policy->set[i].value)
+			has = 1;
+	policy_free(policy);
+	return has;
+}
+
 /* The copies to change that have the set, in their order. */
 struct where {
 	uint32_t n, copy[2], number[2];
+	bool trial; /* of two policies, though one may not have the set */
 };
 
 static int find_set(const struct attached *a, const char *name, struct where *where,
@@ -74,7 +89,7 @@ static int find_set(const struct attached *a, const char *name, struct where *wh
 {
 	uint32_t copy[2], n = copies_to_change(a, copy);
 
-	where->n = 0;
+	*where = (struct where){.trial = n > 1};
 	for (uint32_t i = 0; i < n; i++) {
 		int number = number_of(a, copy[i], name, error);
 
@@ -169,11 +184,44 @@ struct change {
 	struct sets_done *done; /* NULL: nothing is counted */
 	uint32_t serial;
 	uint64_t policy_serial;
-	bool *in; /* a flag for each of del: some copy had it */
+	bool *in;	 /* a flag for each of del: some copy had it */
+	bool *in_shadow; /* ... of the shadow */
 };
 
 typedef int plan_function(const struct attached *a, const struct where *where, uint32_t i,
 			  const struct change *c, struct moves *m);
+
+/*
+ * The numbers of values are a policy's own, and during a trial one file is for two of them. 0, or
+ * -1 with *error filled.
+ */
+static int check_values(const struct attached *a, const char *name, const struct where *where,
+			struct policy_error *error)
+{
+	for (uint32_t i = 0; i < where->n && where->trial; i++) {
+		int has = has_values(a, where->copy[i], name, error);
+
+		if (has > 0)
+			return policy_fail(
+			    error, 0,
+			    "%s: set %s has values, and a policy waits to be confirmed: "
+			    "`xdp-pacer confirm` it, or let it roll back, first",
+			    a->ifname, name);
+		if (has)
+			return -1;
+	}
+	return 0;
+}
+
+/* A value was given, and a copy's set has none: that of one policy of two alone may have some. */
+static int no_values(const struct attached *a, const char *name, const struct where *where,
+		     struct policy_error *error)
+{
+	int result = check_values(a, name, where, error);
+
+	errno = ENODATA;
+	return result ? result : failed(a, name, error);
+}
 
 static int change_set(struct attached *a, plan_function *plan, const struct change *c,
 		      struct policy_error *error)
@@ -182,9 +230,12 @@ static int change_set(struct attached *a, plan_function *plan, const struct chan
 	struct moves moves = {.n = 0};
 	int result = find_set(a, c->name, &where, error);
 
+	if (!result && c->all)
+		result = check_values(a, c->name, &where, error);
 	for (uint32_t i = 0; i < where.n && !result; i++)
 		if (plan(a, &where, i, c, &moves))
-			result = failed(a, c->name, error);
+			result = errno == ENODATA ? no_values(a, c->name, &where, error)
+						  : failed(a, c->name, error);
 	if (!result && carry_out(a, &moves))
 		result = failed(a, c->name, error);
 	close_all(&moves);
@@ -192,19 +243,6 @@ static int change_set(struct attached *a, plan_function *plan, const struct chan
 }
 
 /* --- of a shadow, too ----------------------------------------------------------------------- */
-
-/* Has the set of that name in force values? 1, 0, or -1. */
-static int has_values(const struct attached *a, const char *name, struct policy_error *error)
-{
-	struct policy *policy = policy_of(a, copies_in_force(a), error);
-	int has = policy ? 0 : -1;
-
-	for (size_t i = 0; policy && i < policy->n_sets; i++)
-		if (!strcmp(policy->set[i].name, name) && policy->set[i].value)
-			has = 1;
-	policy_free(policy);
-	return has;
-}
 
 /*
  * Is the change one of the shadow's set, too? 1, 0, or -1. The numbers of values are a policy's
@@ -218,9 +256,9 @@ static int concerns_shadow(const struct attached *a, const struct attached *shad
 	if (number < 0)
 		return number == NO_SET ? 0 : -1;
 	if (c->all)
-		valued = has_values(a, c->name, error);
+		valued = has_values(a, copies_in_force(a), c->name, error);
 	if (c->all && !valued)
-		valued = has_values(shadow, c->name, error);
+		valued = has_values(shadow, copies_in_force(shadow), c->name, error);
 	return valued < 0 ? -1 : !valued;
 }
 
@@ -237,6 +275,7 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 	if (result)
 		return result < 0 ? -1 : 0;
 	*of = SETS_NOT_IN_SHADOW;
+	change.in = c->in_shadow ? c->in_shadow : c->in; /* if anybody asks */
 	change.policy_serial = shadow.copy[copies_in_force(&shadow)].policy.serial;
 	result = concerns_shadow(a, &shadow, c, &why);
 	if (result > 0) {
@@ -250,14 +289,17 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 static void count_taken_out(const struct change *c)
 {
 	for (size_t i = c->del->n; i-- > 0;) {
+		bool none = !c->in[i] && !c->in_shadow[i];
+
 		c->done->done += c->in[i];
-		c->done->left_out += !c->in[i];
-		if (!c->in[i])
+		c->done->of_shadow += c->in_shadow[i];
+		c->done->left_out += none;
+		if (none)
 			c->done->which = i;
 	}
 }
 
-/* In force, which is what is counted, and then in a shadow. */
+/* In force, and then in a shadow. */
 static int change_both(struct attached *a, plan_function *plan, const struct change *c,
 		       enum sets_shadow *of, struct policy_error *error)
 {
@@ -266,10 +308,10 @@ static int change_both(struct attached *a, plan_function *plan, const struct cha
 	if (fd < 0)
 		return -1;
 	result = change_set(a, plan, c, error);
-	if (!result && c->done)
-		count_taken_out(c);
 	if (!result)
 		result = change_shadow(a, plan, c, of, error);
+	if (!result && c->done) /* what either had */
+		count_taken_out(c);
 	close(fd);
 	return result;
 }
@@ -309,7 +351,7 @@ static void free_values(struct values *v)
 	policy_free(v->policy);
 }
 
-/* EINVAL: the set has none. */
+/* ENODATA: the set has none. */
 static int read_values(const struct attached *a, uint32_t copy, uint32_t number, struct values *v)
 {
 	struct policy_error unused;
@@ -324,7 +366,7 @@ static int read_values(const struct attached *a, uint32_t copy, uint32_t number,
 	if (v->policy->set[number].value)
 		return 0;
 	free_values(v);
-	errno = EINVAL;
+	errno = ENODATA;
 	return -1;
 }
 
@@ -605,15 +647,18 @@ static int plan_del(const struct attached *a, const struct where *where, uint32_
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
 	     struct sets_done *done, enum sets_shadow *shadow, struct policy_error *error)
 {
-	struct change c = {
-	    .name = name, .del = del, .done = done, .in = calloc(del->n + 1, sizeof(bool))};
+	struct change c = {.name = name,
+			   .del = del,
+			   .done = done,
+			   .in = calloc(del->n + 1, sizeof(bool)),
+			   .in_shadow = calloc(del->n + 1, sizeof(bool))};
 	int result;
 
-	*done = (struct sets_done){0, 0, 0};
-	if (!c.in)
-		return policy_fail(error, 0, "%s: no memory", a->ifname);
-	result = change_both(a, plan_del, &c, shadow, error);
+	*done = (struct sets_done){0};
+	result = c.in && c.in_shadow ? change_both(a, plan_del, &c, shadow, error)
+				     : policy_fail(error, 0, "%s: no memory", a->ifname);
 	free(c.in);
+	free(c.in_shadow);
 	return result;
 }
 

@@ -29,8 +29,10 @@ struct sets_info {
 
 /* What became of many. */
 struct sets_done {
-	size_t done, left_out;
-	size_t which; /* the first that was left out */
+	size_t done;	  /* of the sets of the policy in force and the one before a trial */
+	size_t left_out;  /* that no set had */
+	size_t of_shadow; /* of its shadow's */
+	size_t which;	  /* the first that was left out */
 };
 
 /* Calls `each` for every set in force, in the policy's order. */
@@ -62,10 +64,14 @@ int sets_add(struct attached *a, const char *name, const struct set_hand *add,
  */
 int sets_put(struct attached *a, const char *name, const struct set_hand *put,
 	     enum sets_shadow *shadow, struct policy_error *error);
-/* Takes these prefixes out, whoever put them in. Those that are not in are left out. */
+/* Takes these prefixes out, whoever put them in; of a shadow's set, too. *done counts them apart.
+ */
 int sets_del(struct attached *a, const char *name, const struct set_list *del,
 	     struct sets_done *done, enum sets_shadow *shadow, struct policy_error *error);
-/* Nothing but this sorted list, at once; made for the policy in force that has this serial. */
+/*
+ * Nothing but this sorted list, at once; made for the policy in force that has this serial. Not
+ * during a trial where the set has values in either policy.
+ */
 int sets_replace(struct attached *a, const char *name, const struct set_list *list,
 		 uint64_t policy_serial, enum sets_shadow *shadow, struct policy_error *error);
 
