@@ -94,6 +94,18 @@ static void begin(const char *text, bool same_hash)
 
 /* --- what opens a flow ------------------------------------------------------------------------ */
 
+/* Of a packet whose ports could not be read, as behind headers that are too many, it is not known.
+ */
+static void test_unknown_ports(void **unused)
+{
+	(void)unused;
+	for (uint32_t ports = PACER_PORTS_READ; ports <= PACER_PORTS_ANY; ports++) {
+		const struct pacer_packet pkt = {.family = PACER_FAMILY_6, .ports = ports};
+
+		assert_int_equal(pacer_flow_told(&pkt), ports < PACER_PORTS_UNKNOWN);
+	}
+}
+
 static void test_opens(void **unused)
 {
 	/* Each twice: does the first packet open a flow, and the second? */
@@ -481,12 +493,19 @@ static void test_change(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_opens),	  TEST(test_others),
-	    TEST(test_denied),	  TEST(test_contended),
-	    TEST(test_uncharged), TEST(test_idle),
-	    TEST(test_evicted),	  TEST(test_rules),
-	    TEST(test_one_side),  TEST(test_sets_are_the_secrets),
-	    TEST(test_held),	  TEST(test_table),
+	    TEST(test_unknown_ports),
+	    TEST(test_opens),
+	    TEST(test_others),
+	    TEST(test_denied),
+	    TEST(test_contended),
+	    TEST(test_uncharged),
+	    TEST(test_idle),
+	    TEST(test_evicted),
+	    TEST(test_rules),
+	    TEST(test_one_side),
+	    TEST(test_sets_are_the_secrets),
+	    TEST(test_held),
+	    TEST(test_table),
 	    TEST(test_change),
 	};
 

@@ -26,12 +26,17 @@ static uint32_t graces, narrowed;
 static bool steady;	     /* no lane of the next change gets another key */
 static uint32_t grace_fails; /* at which wait of the next change, from 1; 0: none fails */
 
-static uint64_t judged(uint32_t k)
+static uint64_t judged_at(uint32_t k, uint64_t now_ns)
 {
 	struct pacer_state state = {.share = control.share, .lanes = control.lanes};
-	const struct pacer_walk walk = {.state = &state, .now_ns = 1000, .pkt = key[k]};
+	const struct pacer_walk walk = {.state = &state, .now_ns = now_ns, .pkt = key[k]};
 
 	return pacer_walk_share(&walk, &limit.limiter);
+}
+
+static uint64_t judged(uint32_t k)
+{
+	return judged_at(k, 1000);
 }
 
 /* In the place of the kernel's: packets would be judged by this for a while. */
@@ -327,6 +332,25 @@ static void uses_are_hot(void **unused)
 		assert_int_equal(fleet_hot(&with, &limit), 0);
 }
 
+/*
+ * Packets may be judged a while after their clock was read, and the coarse one is a tick behind. A
+ * share is over so long before its end, and not much sooner.
+ */
+static void it_ends_before_its_end(void **unused)
+{
+	const struct fleet_held to = {.units = 40, .until_ns = UNTIL_NS};
+	uint64_t over_ns = UNTIL_NS - PACER_IDLE_SLACK_NS - RESOLUTION;
+
+	(void)unused;
+	control.resolution_ns = RESOLUTION;
+	assert_int_equal(fleet_hold(&a, &limit, &to, &error), 0);
+	for (uint32_t k = 0; k < KEYS; k++) {
+		assert_int_equal(judged_at(k, over_ns), 0);
+		assert_int_equal(judged_at(k, UNTIL_NS - 1), 0);
+		assert_int_equal(judged_at(k, over_ns - TICK_NS), 40);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +362,7 @@ int main(void)
 	    cmocka_unit_test_setup(without_lanes_it_is_one_step, begin),
 	    cmocka_unit_test_setup(another_limits_lanes_are_gone, begin),
 	    cmocka_unit_test_setup(uses_are_hot, begin),
+	    cmocka_unit_test_setup(it_ends_before_its_end, begin),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

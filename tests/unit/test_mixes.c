@@ -4,6 +4,8 @@
  * limit the value changes, or nothing. The rule rests before the change, or the change is on trial,
  * or a limit is added.
  *
+ * Limits of packets and of bytes are mixed, too: each packet has as many bytes.
+ *
  * No window as long as a limit's time has more packets than the loosest of the policies that were
  * in force in it allows, but for one where limits' times differ. A policy allows what its tightest
  * limit does. A limit that begins anew knows nothing of what came before (docs/limits.md): one that
@@ -157,6 +159,8 @@ static void any_value(struct limit *l)
 	 */
 	if (l->kind == LIMIT_THROTTLE && l->value < KERNEL_CPUS)
 		l->value = KERNEL_CPUS;
+	if (l->bytes && l->value * PACKET_BYTES < POLICY_FRAME_MAX)
+		l->value = POLICY_FRAME_MAX / PACKET_BYTES + 1;
 	l->threshold = (l->value + 19) / 20;
 }
 
@@ -164,12 +168,13 @@ static struct limit any_limit(void)
 {
 	static const enum policy_limit_kind kinds[] = {LIMIT_WINDOW, LIMIT_WINDOW, LIMIT_WINDOW,
 						       LIMIT_RATE,   LIMIT_GAP,	   LIMIT_THROTTLE};
-	static const uint64_t speeds[] = {2, 5, 25};
+	static const uint64_t speeds[] = {2, 5, 25}, slots[] = {10, 10, 20};
 	struct limit l = {.kind = PICK(kinds),
 			  .speed = PICK(speeds),
 			  .window_ms = PICK(times_ns) / MS,
-			  .slots = 10};
+			  .slots = PICK(slots)};
 
+	l.bytes = (l.kind == LIMIT_WINDOW || l.kind == LIMIT_RATE) && draw() % 3 == 0;
 	l.by = l.kind == LIMIT_THROTTLE ? BY_DESTINATION : draw() % 2 ? BY_PREFIX : BY_SOURCE;
 	any_value(&l);
 	return l;
@@ -182,7 +187,7 @@ static bool is_double(const struct limit *a, const struct limit *b)
 		return false;
 	if (a->kind == LIMIT_THROTTLE)
 		return true;
-	return a->by == b->by &&
+	return a->by == b->by && a->bytes == b->bytes &&
 	       (a->kind == LIMIT_GAP || (a->kind == LIMIT_WINDOW && a->window_ms == b->window_ms) ||
 		(a->kind == LIMIT_RATE && a->speed == b->speed));
 }

@@ -43,6 +43,11 @@ struct pool {
 	uint32_t targets; /* a bit for each */
 };
 
+/* Of rule a. */
+struct bans {
+	uint64_t for_ms, grow, up_to_ms, forget_ms; /* for_ms 0: none; grow 0: all are as long */
+};
+
 /* Rule c. */
 struct second {
 	bool there;
@@ -56,6 +61,8 @@ struct variant {
 	bool coarse;
 	bool narrow; /* rule a is of its port alone */
 	struct second second;
+	struct bans bans;
+	uint32_t bans_room; /* of the table; 0: what it is without a word */
 	uint32_t n, n_pools;
 	struct limit limit[VARIANT_LIMITS];
 	struct pool pool[VARIANT_POOLS];
@@ -154,6 +161,16 @@ static void say_pools(const struct variant *v)
 	}
 }
 
+static void say_bans(const struct bans *b)
+{
+	if (b->grow)
+		say("  ban: {for: %" PRIu64 "ms, grow: x%" PRIu64 ", up_to: %" PRIu64
+		    "ms, forget: %" PRIu64 "ms}\n",
+		    b->for_ms, b->grow, b->up_to_ms, b->forget_ms);
+	else if (b->for_ms)
+		say("  ban: %" PRIu64 "ms\n", b->for_ms);
+}
+
 static void say_rule(const struct variant *v, uint32_t rule)
 {
 	bool of_all = rule ? v->second.of_all : !v->narrow;
@@ -163,6 +180,8 @@ static void say_rule(const struct variant *v, uint32_t rule)
 	say("- name: %s\n", rule ? "c" : "a");
 	if (!of_all)
 		say("  match: {dport: %u}\n", RULE_PORT + rule);
+	if (!rule && v->says == ASKS)
+		say_bans(&v->bans);
 	say(says_of(v, rule) == DENIES ? "  verdict: drop\n" : "  limits:\n");
 	for (uint32_t i = 0; i < v->n && says_of(v, rule) == ASKS; i++)
 		if (v->limit[i].rule == rule)
@@ -192,6 +211,8 @@ static const char *text_of(const struct variant *v)
 	say("# %u\nmemory: 2M\nflows: 64\nclock: %s\nrules:%s\n", (unsigned int)(v - variant),
 	    v->coarse ? "coarse" : "exact", empty ? " []" : "");
 	say_rules(v);
+	if (v->bans_room)
+		say("bans: %u\n", v->bans_room);
 	if (v->says == ASKS)
 		say_pools(v);
 	return doc.s;
