@@ -202,6 +202,12 @@ PACER_INLINE int pacer_ban_is(const struct pacer_line *line, const struct pacer_
 	return !pacer_opaque(differs);
 }
 
+/*
+ * In ban_lock beside PACER_LOCK_HELD: a tool holds the entry, and no packet. Tools define
+ * PACER_LOCK_MARK as this.
+ */
+#define PACER_BAN_BY_TOOL 0x10000u
+
 PACER_INLINE int pacer_ban_runs(struct pacer_line *line, __u64 now_ns)
 {
 	if (PACER_FAULT(BAN_EVICTS))
@@ -233,7 +239,7 @@ PACER_INLINE int pacer_ban_holds(struct pacer_line *line, const struct pacer_ban
 		return 1;
 	PACER_BARRIER();
 	after = pacer_load(&line->ban_lock);
-	return !((word ^ after) & ~PACER_LOCK_HELD);
+	return !((word ^ after) & ~(PACER_LOCK_HELD | PACER_BAN_BY_TOOL));
 }
 
 /* Is the key banned, by the exact table? Read only. */
@@ -509,6 +515,34 @@ PACER_INLINE PACER_MUST_USE int pacer_ban_lift(struct pacer_line *line,
 
 	return until_ns > now_ns && pacer_ban_is(line, key) &&
 	       pacer_cas64(&line->ban_until_ns, until_ns, 0) == until_ns;
+}
+
+/*
+ * Lets an entry go that a tool held as it was killed. Whoever calls it is the one tool that enters
+ * bans at this time. Wherever it was killed, the entry is whole or has no ban: its time is 0 while
+ * its key is written. Packets may go on meanwhile; one that looks just then may miss the ban, as
+ * when it is extended.
+ */
+PACER_INLINE void pacer_ban_free(struct pacer_line *line)
+{
+	__u32 word = pacer_load(&line->ban_lock);
+
+	if (word & PACER_LOCK_HELD && word & PACER_BAN_BY_TOOL)
+		pacer_release(&line->ban_lock,
+			      pacer_lock_next(word) & ~(PACER_LOCK_HELD | PACER_BAN_BY_TOOL));
+}
+
+/*
+ * Empties this entry if it is the key's, and its ban ends at latest_ns or before: of a ban that has
+ * ended it keeps the row. From outside the packet path, like pacer_ban_lift.
+ */
+PACER_INLINE void pacer_ban_empty(struct pacer_line *line, const struct pacer_ban_key *key,
+				  __u64 latest_ns)
+{
+	__u64 until_ns = pacer_load64(&line->ban_until_ns);
+
+	if (until_ns <= latest_ns && pacer_ban_is(line, key))
+		(void)!pacer_cas64(&line->ban_until_ns, until_ns, 0);
 }
 
 #endif

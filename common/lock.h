@@ -28,6 +28,15 @@
 #define PACER_SPINS 256
 #endif
 
+/*
+ * Bits that are set beside HELD while a lock is held. A program that may be killed defines them
+ * before it includes this, for locks without a tag: bits of the tag. So others can tell that it,
+ * and no packet, held the lock. 0: none.
+ */
+#ifndef PACER_LOCK_MARK
+#define PACER_LOCK_MARK 0u
+#endif
+
 #define PACER_LOCK_HELD	   1u
 #define PACER_LOCK_CURSOR  0x7eu
 #define PACER_LOCK_SEQ	   0xff80u
@@ -75,9 +84,10 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_try(__u32 *lock, _
 
 	if (pacer_lock_differs(seen, tag))
 		return PACER_LOCK_OTHER;
-	if (seen & PACER_LOCK_HELD || pacer_cas(lock, seen, seen | PACER_LOCK_HELD) != seen)
+	if (seen & PACER_LOCK_HELD ||
+	    pacer_cas(lock, seen, seen | PACER_LOCK_HELD | PACER_LOCK_MARK) != seen)
 		return PACER_LOCK_BUSY;
-	*word = seen | PACER_LOCK_HELD;
+	*word = seen | PACER_LOCK_HELD | PACER_LOCK_MARK;
 	return PACER_LOCK_TAKEN;
 }
 
@@ -120,7 +130,7 @@ PACER_INLINE PACER_MUST_USE enum pacer_lock_result pacer_lock_take(__u32 *lock, 
 /* The holder gives the line back as it was when it took it. */
 PACER_INLINE void pacer_lock_cancel(__u32 *lock, __u32 word)
 {
-	pacer_release(lock, word & ~PACER_LOCK_HELD);
+	pacer_release(lock, word & ~(PACER_LOCK_HELD | PACER_LOCK_MARK));
 }
 
 /* The word with the next sequence, modulo 512. Nothing is written. */
@@ -132,7 +142,7 @@ PACER_INLINE __u32 pacer_lock_next(__u32 word)
 /* The holder gives the line back with this tag and cursor, and readers see that it was changed. */
 PACER_INLINE void pacer_lock_release(__u32 *lock, __u32 word)
 {
-	pacer_release(lock, pacer_lock_next(word) & ~PACER_LOCK_HELD);
+	pacer_release(lock, pacer_lock_next(word) & ~(PACER_LOCK_HELD | PACER_LOCK_MARK));
 }
 
 #endif

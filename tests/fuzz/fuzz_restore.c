@@ -79,7 +79,7 @@ static void make_base(void)
 	state_free(&s);
 }
 
-static void go_on(struct state *s)
+static void go_on(struct state *s, uint8_t how)
 {
 	static struct pacer_policy bin;
 	static struct plan plan;
@@ -88,13 +88,17 @@ static void go_on(struct state *s)
 	struct restored what = {0};
 
 	judge(s, s->bin, s->lines, s->n_lines);
+	if (how & 4)
+		(void)restore_forget(s, policy);
+	if (how & 8)
+		(void)restore_forget_unfit(s, policy, &host);
 	if (restore_plan(s, policy, &now, &host, &bin, &plan, &what, &error))
 		HOLDS_TOLD(error.text);
 	else
 		judge(s, &bin, s->lines, s->n_lines);
 }
 
-/* A byte: is the checksum set right, is the file cut; then patches. */
+/* A byte: is the checksum set right, is the file cut, are limits forgotten; then patches. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = {data, size};
@@ -117,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (state_read(fuzz_file(file, bytes), &s, &error)) {
 		HOLDS_TOLD(error.text);
 	} else {
-		go_on(&s);
+		go_on(&s, how);
 		state_free(&s);
 	}
 	free(file);

@@ -107,6 +107,26 @@ of_the_policy()
 	arrive "0 0 9 1" n=9 n=9,from=10.77.0.12 n=9,from=10.77.0.13 n=9,from=fd77::11
 }
 
+# What was taken off by hand comes back with a policy that lists it, and with nothing else.
+taken_off()
+{
+	strict one "10.77.0.11, 10.77.0.12"
+	load one
+	pacer allow s0 del 10.77.0.11 >/dev/null
+	arrive "1 9" n=9 n=9,from=10.77.0.12
+	pacer rotate s0 >/dev/null
+	pacer set s0 strict.packets=2 >/dev/null
+	pacer upgrade s0 >/dev/null
+	listed "10.77.0.12*"
+	pacer set s0 strict.packets=3 --confirm-within 1h >/dev/null
+	listed "10.77.0.12*"
+	lapse
+	listed "10.77.0.12*"
+	apply one
+	listed "10.77.0.11* 10.77.0.12*"
+	arrive "9" n=9
+}
+
 # Made by hand, then also listed by a policy that later goes: what was made by hand stays.
 by_hand_and_of_the_policy()
 {
@@ -323,6 +343,15 @@ time_left()
 	apply none
 	equal "$(pacer allow s0 list --json | jq -c '.[0] | [.prefix, .of_policy, .left_ns > 3590e9]')" \
 		'["10.77.0.11",false,true]' "what the policy had, too"
+	apply with
+	pacer allow s0 add 10.77.0.11 --for 1s >/dev/null
+	until_true 2 of_the_policy_alone || fail "$(pacer allow s0 list)"
+}
+
+# What was done by hand is over.
+of_the_policy_alone()
+{
+	pacer allow s0 list | grep -qx '10.77.0.11  *of the policy *'
 }
 
 net_up
@@ -330,6 +359,7 @@ check allow-by-hand by_hand
 check allow-no-lock-out no_lock_out
 check allow-for-a-time for_a_time
 check allow-of-the-policy of_the_policy
+check allow-taken-off taken_off
 check allow-by-hand-and-policy by_hand_and_of_the_policy
 check allow-at-once at_once
 check allow-killed killed

@@ -279,7 +279,9 @@ across_changes()
 	banned "10.77.0.11/udp"
 	arrive "0" n=9
 	apply bigger
-	banned ""
+	banned "10.77.0.11/udp"
+	arrive "0" n=3
+	pacer ban s0 del 10.77.0.11 >/dev/null
 	# Three were admitted before the ban, and the limit of five that drains now knows of them.
 	arrive "2" n=3,wait_ms=250
 }
@@ -594,7 +596,8 @@ outside_across_changes()
 	arrive "0 0 3" n=3,dport=7 n=3,from=10.77.0.14 n=3,from=10.77.0.12
 	sed 's/bans: 64/bans: 128/' "$work/win.yaml" >"$work/bigger.yaml"
 	apply bigger --confirm-within 1h
-	listed_bans ""
+	listed_bans "10.77.0.11/ 10.77.0.12/udp 10.77.0.14/"
+	arrive "0 0" n=3 n=3,from=10.77.0.12
 	pacer ban s0 add 10.77.0.15 >/dev/null
 	pacer ban s0 del 10.77.0.11 2>/dev/null
 	arrive "0" n=3,from=10.77.0.15
@@ -603,7 +606,70 @@ outside_across_changes()
 	arrive "3 0" n=3,dport=7 n=3,from=10.77.0.15
 }
 
+# A table of another size has what the one before banned, as far as it has room; the rest is counted.
+another_size()
+{
+	local left
+
+	window win
+	load win
+	printf '198.51.100.%s\n' {1..40} | pacer ban s0 add - >/dev/null
+	pacer ban s0 add 10.77.0.11 >/dev/null
+	pacer set s0 bans=128 >"$work/out"
+	! grep -q 'bans' "$work/out" || fail "bans are lost: $(cat "$work/out")" || return
+	equal "$(status .bans.banned)" 41 "banned in a larger table"
+	arrive "0" n=3
+	left=$(pacer set s0 bans=16 --json | jq .bans_left_out)
+	equal "$((left >= 25)) $(status .bans.banned)" "1 $((41 - left))" "left out, and banned in a small one" || return
+	left=$((41 - left))
+	equal "$(sed '/^bans/d' "$work/win.yaml" | in_server "$BUILD/xdp-pacer" apply s0 -c - |
+		grep -c "^bans that it has no room for, and which end: $left\$")" 1 "without a table" || return
+	arrive "3" n=3
+}
+
+# What is banned now and not elsewhere is said, as it may come into force there.
+not_everywhere()
+{
+	banning small "$three_long" 60s 8
+	banning large "$three_long" 60s 64
+	load small
+	printf '198.51.100.%s\n' {1..8} | pacer ban s0 add - >/dev/null 2>&1 || true
+	apply large --confirm-within 1h
+	printf '203.0.113.%s\n' {1..9} 11 >"$work/keys"
+	bans_now "xdp-pacer: s0: [0-9]+ of 10 keys are banned now, and not under the policy before, which may come back: \
+203.0.113.[0-9]+ is the first: there is no room: raise bans in that policy" - <"$work/keys" || return
+	pacer ban s0 add 10.77.0.13 >/dev/null 2>&1 || true
+	arrive "0" n=3,from=10.77.0.13
+	lapse
+	off
+	load large
+	shadowed small
+	printf '198.51.100.%s\n' {1..20} | pacer ban s0 add - --json 2>/dev/null >"$work/out" || true
+	equal "$(jq -c '[.banned, .left_out, .left_out_before, (.left_out_in_shadow | . >= 12 and . < 20)]' "$work/out")" '[20,0,0,true]' "of the shadow" || return
+	bans_now "xdp-pacer: s0: 1 of 1 keys is banned now, and not in its shadow: 2001:db8::/33 is the first: there is no \
+room: raise bans in that policy" 2001:db8::/33 || return
+	pacer ban s0 del 198.51.100.20 >/dev/null
+	equal "$(pacer ban s0 del all | head -n 1 | sed 's/[0-9]* in its/N in its/')" "s0: 20 bans lifted; N in its shadow" "lifted" || return
+	pacer shadow s0 --stop >/dev/null
+}
+
+# bans_now COMPLAINT KEY
+bans_now()
+{
+	local code=0
+
+	pacer ban s0 add "$2" >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(wc -l <"$work/err")" "1 1" "exit code, lines of complaint"
+	grep -Eqx "$1" "$work/err" || fail "$(cat "$work/err")"
+}
+
+shadowed()
+{
+	pacer shadow s0 -c "$work/$1.yaml" >/dev/null
+}
+
 net_up
+check ban-not-everywhere not_everywhere
 check ban-for-a-time for_a_time
 check bans-grow grows
 check bans-grow-in-a-row grows_in_a_row
@@ -627,4 +693,5 @@ check ban-from-stdin from_stdin
 check ban-many many
 check ban-no-room no_room
 check ban-outside-across-changes outside_across_changes
+check ban-another-size another_size
 finish

@@ -403,6 +403,26 @@ bouncer_restarted()
 	all_down
 }
 
+# Without descriptors it would never see its end: it ends by itself, and says so.
+cannot_wait()
+{
+	local code=0
+
+	settings
+	wide
+	api_up
+	decide "1 ban Ip 10.77.0.11 600000"
+	bouncer_up
+	until_banned 10.77.0.11
+	prlimit --pid "$running" --nofile=0:0
+	wait "$running" || code=$?
+	equal "$code" 1 "its exit code"
+	said 1 'it ends, as it cannot wait any more: Invalid argument$' || return
+	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	api_down
+	rm -rf "$work/lapi"
+}
+
 # Decisions that cannot be read do not keep the others from being taken.
 odd_ones()
 {
@@ -450,6 +470,7 @@ another_table()
 	settings "update_frequency: 2s"
 	wide
 	sed 's/bans: 64/bans: 128/' "$work/wide.yaml" >"$work/other.yaml"
+	sed '/bans: 64/d' "$work/wide.yaml" >"$work/tableless.yaml"
 	api_up
 	decide "1 ban Ip 10.77.0.11 600000" "2 ban Ip 10.77.0.12 600000"
 	bouncer_up
@@ -459,7 +480,12 @@ another_table()
 	more_by ok 2 || fail "it asks no more: $(cat "$work/said")"
 	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
 	more_by ok 1 || fail "it asks no more: $(cat "$work/said")"
-	apply other
+	apply other # another one, with all that the one before had
+	apply wide
+	more_by ok 2 || fail "it asks no more: $(cat "$work/said")"
+	banned 10.77.0.11 || fail "banned are $(pacer ban s0 list)"
+	more_by ok 1 || fail "it asks no more: $(cat "$work/said")"
+	apply tableless
 	apply wide
 	banned "" || fail "banned are $(pacer ban s0 list)"
 	until_true 5 banned "10.77.0.11 10.77.0.12" || fail "banned are $(pacer ban s0 list)"
@@ -659,6 +685,10 @@ wrong_settings()
 	equal "$("$bouncer" --check -c "$work/bouncer.yaml" 2>&1)" "" "what is said of a key that not all can read"
 	"$bouncer" --help | grep -q '^usage: xdp-pacer-crowdsec ' || fail "no help"
 	"$bouncer" --version | grep -q '^xdp-pacer-crowdsec [0-9]' || fail "no version"
+	for asked in --version --help; do
+		! "$bouncer" $asked >/dev/full 2>"$work/err" || fail "$asked onto a full disk"
+		grep -qx "xdp-pacer-crowdsec: the result cannot be written: No space left on device" "$work/err" || fail "$(cat "$work/err")"
+	done
 }
 
 # try FUNCTION: what it leaves when it fails is not there for the next.
@@ -683,6 +713,7 @@ try ends_while_a_name_is_sought
 try api_restarted
 try comes_and_goes
 try bouncer_restarted
+try cannot_wait
 try odd_ones
 try no_room
 try another_table

@@ -48,7 +48,7 @@ stop()
 
 begun()
 {
-	equal "$(cat "$work/out")" "s0: the pacer is $1" "what it says"
+	equal "$(head -n 1 "$work/out")" "s0: the pacer is $1" "what it says"
 }
 
 # Loaded; taken over after a stop, which leaves it at work; restored when it was taken off.
@@ -85,6 +85,61 @@ and_unload()
 	serve
 	begun "loaded, with the state that was saved"
 	arrive "6" n=9
+	stop TERM 0
+}
+
+# of_values NAME SETS LIMIT [BANS]
+of_values()
+{
+	policy "$1" <<-END
+	bans: ${4:-1000}
+	sets: [$2]
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits:
+	      - {key: "src/32,128", packets: 10, window: 60s}
+	$3
+	END
+}
+
+# Limits by a set's values that its policy no longer has, or not even the set: what else was saved goes on.
+without_its_values()
+{
+	local geo="{name: geo, file: $work/geo.csv, value: 2}" by_value='      - {key: "value(geo, src)", packets: 15, window: 60s}'
+
+	printf '10.77.0.11,XY\n10.77.0.12,XY\n' >"$work/geo.csv"
+	rm -f "$work/s0.state"
+	of_values one "$geo" "$by_value"
+	serve --and-unload
+	pacer ban s0 add 10.77.0.15 >/dev/null
+	arrive "10 0" n=12 n=2,from=10.77.0.15
+	stop TERM 0
+	cp "$work/s0.state" "$work/kept.state"
+	of_values one "$geo" ""
+	serve --and-unload
+	begun "loaded, with the state that was saved"
+	arrive "0 5 10 0" n=2 n=12,from=10.77.0.12 n=12,from=10.77.0.13 n=2,from=10.77.0.15
+	stop TERM 0
+	cp "$work/kept.state" "$work/s0.state"
+	of_values one "" ""
+	serve --and-unload
+	begun "loaded, with the state that was saved"
+	grep -q '^  1 limit that the policy cannot go on with$' "$work/out" || fail "$(cat "$work/out")"
+	arrive "0 10 10 0" n=2 n=12,from=10.77.0.12 n=12,from=10.77.0.13 n=2,from=10.77.0.15
+	stop TERM 0
+}
+
+says_what_is_left_out()
+{
+	rm -f "$work/s0.state"
+	of_values one "" ""
+	serve --and-unload
+	printf '198.51.100.%s\n' {1..40} | pacer ban s0 add - >/dev/null
+	stop TERM 0
+	of_values one "" "" 8
+	serve --and-unload
+	grep -Eq '^  3[2-9] bans found no room in the policy.s table of bans$' "$work/out" || fail "$(cat "$work/out")"
 	stop TERM 0
 }
 
@@ -286,7 +341,7 @@ comes_back()
 	equal "$(cat "$work/err")" "xdp-pacer: it is no longer served: gone0: there is no such interface here: see \`ip link\`" "what it said"
 	in_server ip link add gone0 type veth peer name gone1
 	serve_gone0
-	equal "$(cat "$work/out")" "gone0: the pacer is loaded, with the state that was saved" "what it says"
+	equal "$(head -n 1 "$work/out")" "gone0: the pacer is loaded, with the state that was saved" "what it says"
 	equal "$(pacer ban gone0 list --json | jq -c '[.[].key]')" '["10.9.9.9"]' "who is banned"
 	: >"$work/gone.state"
 	pacer unload gone0 >/dev/null
@@ -408,6 +463,8 @@ renamed()
 net_up
 check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
+check serve-without-its-values without_its_values
+check serve-says-what-is-left-out says_what_is_left_out
 check serve-and-unload-on-trial and_unload_on_trial
 check serve-not-begun not_begun
 check serve-saves-behind-another saves_behind_another

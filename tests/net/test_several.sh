@@ -333,7 +333,8 @@ set_of_both()
 	on 0 "9 0 1" n=9 n=9,from=10.77.0.13 n=9,from=10.77.0.14
 	equal "$(pacer status s0 --json | jq -c .shared_with)" '["s1"]' "with whom s0 shares"
 	# The one that stays has it, with what it had counted.
-	pacer unload s0 >/dev/null
+	pacer unload s0 >"$work/out"
+	grep -q "^  state shared with s1, which goes on with it$" "$work/out" || fail "$(cat "$work/out")"
 	on 1 "0 9" n=9,from=10.77.0.14 n=9,from=10.77.0.11
 	equal "$(drop_of s1)" "10.77.0.12 10.77.0.13 10.77.0.14| 81" "the set that stays"
 }

@@ -98,6 +98,27 @@ load_all_killed()
 	arrive "10" n=20
 }
 
+# A service has what was saved go on in the place of one that lapsed.
+load_killed_and_served()
+{
+	load ten
+	pacer set s0 bans=64 >/dev/null
+	pacer ban s0 add fd77::11 >/dev/null
+	arrive "10" n=20
+	pacer save s0 "$work/s0.state" --and-unload >/dev/null
+	load ten --confirm-within 2s
+	waiting | xargs kill -KILL
+	until_true 5 has_lapsed
+	{ cat "$work/ten.yaml" && echo "bans: 64"; } >"$work/served.yaml"
+	background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/served.yaml" --state "$work/s0.state" \
+		>"$work/out" 2>"$work/err"
+	until_true 20 grep -q 'the pacer is' "$work/out" || fail "$(cat "$work/err")" || return
+	grep -q 'the pacer is loaded, with the state that was saved' "$work/out" || fail "$(cat "$work/out")" || return
+	arrive "0 0" n=3 n=3,from=fd77::11
+	kill "$pid"
+	wait "$pid"
+}
+
 # The same, killed where the load is about to have its process; and where it has loaded nothing yet.
 load_killed()
 {
@@ -248,6 +269,7 @@ name_back
 check trial-load-upgraded load_upgraded
 check trial-load-all-killed load_all_killed
 check trial-load-killed load_killed
+check trial-load-killed-and-served load_killed_and_served
 check trial-lapsed-applied lapsed_applied
 check trial-another-in-its-place another_in_its_place
 check trial-nothing-to-come-back nothing_to_come_back

@@ -15,6 +15,7 @@
 
 #include <sys/random.h>
 
+#include "live/allow_maps.h"
 #include "live/change.h"
 #include "live/copies.h"
 #include "live/restore.h"
@@ -108,7 +109,7 @@ static void put_leases(void)
 	}
 }
 
-static void take_leases(void)
+static inline void take_leases(void)
 {
 	struct pacer_throttle_lease value[KERNEL_CPUS];
 
@@ -665,14 +666,19 @@ static void tell_limits(uint32_t copy)
 	tell_targets_of(&copies[copy].policy);
 }
 
-static void load_first(const struct variant *v)
+static void load_text(const char *text)
 {
-	put_on(text_of(v));
+	put_on(text);
 	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
 		control->secret[i / PACER_SECRETS][i % PACER_SECRETS] = draw();
 	no_leases();
-	tell("loaded\n%s", text_of(v));
+	tell("loaded\n%s", text);
 	tell_limits(0);
+}
+
+static inline void load_first(const struct variant *v)
+{
+	load_text(text_of(v));
 }
 
 static uint32_t kill_at; /* the next change, as it writes for that time (killed.h); 0: never */
@@ -727,15 +733,18 @@ static int rotate_change(const struct change *c)
 }
 
 /* confirm_ns 0: not on trial */
-static inline void change_to(const struct variant *v, uint64_t confirm_ns)
+static void change_to_text(const char *text, uint64_t confirm_ns)
 {
-	const char *text = text_of(v);
-
 	tell("%s for %.3f s\n%s", confirm_ns ? "tried" : "applied", (double)confirm_ns / 1e9, text);
 	run_or_kill(&(struct change){"apply", text, confirm_ns, apply_change});
 	look();
 	if (copies_pending_ns(&pacer))
 		work.lapses_ns = now_ns() + copies_pending_ns(&pacer);
+}
+
+static inline void change_to(const struct variant *v, uint64_t confirm_ns)
+{
+	change_to_text(text_of(v), confirm_ns);
 }
 
 static inline void confirm_it(void)
@@ -784,6 +793,7 @@ static void go_on(const struct state *s, const struct pacer_policy *bin, const c
 	memcpy(control->secret, s->secret, sizeof(control->secret));
 	memcpy(pacer.lines, s->lines, s->n_lines * sizeof(*s->lines));
 	memcpy(throttles, s->throttle, PACER_THROTTLES * sizeof(*throttles));
+	assert_int_equal(allow_maps_write(&pacer, 0, &s->allow, &error), 0);
 	no_leases();
 }
 
@@ -792,10 +802,9 @@ static void go_on(const struct state *s, const struct pacer_policy *bin, const c
  * begins after a boot; 0: the machine stays on. No packet comes at time 0, which is none, of the
  * coarse clock either.
  */
-static inline void restart(const struct variant *v, uint64_t off_ns, uint64_t boot_ns)
+static void restart_with(const char *text, uint64_t off_ns, uint64_t boot_ns)
 {
 	static struct pacer_policy bin;
-	const char *text = text_of(v);
 	struct policy *policy;
 	struct restored what;
 	struct clocks at;
@@ -829,6 +838,11 @@ static inline void restart(const struct variant *v, uint64_t off_ns, uint64_t bo
 	state_free(&s);
 	look();
 	tell_limits(0);
+}
+
+static inline void restart(const struct variant *v, uint64_t off_ns, uint64_t boot_ns)
+{
+	restart_with(text_of(v), off_ns, boot_ns);
 }
 
 /* Run all of a test, with a file to save to. */

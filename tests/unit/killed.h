@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Purpose: a change of a pacer that is killed as it writes for the n-th time where packets look:
- * into the policy in force, what control holds, the states of throttles, or a map. Their pages are
- * read-only; who writes faults, is let on for one instruction, and they are read-only again.
+ * into the policy in force, what control holds, the states of throttles, a map, or, where a test
+ * asks for it, the lines. Their pages are read-only; who writes faults, is let on for one
+ * instruction, and they are read-only again.
  *
  * What the change has allocated by then is lost. To be linked as kernel.h says.
  */
@@ -31,6 +32,7 @@ void __lsan_enable(void) __attribute__((weak));
 static struct {
 	sigjmp_buf here;
 	uint32_t at, n; /* the last that it may write; so often it did */
+	bool lines;	/* those, too: of changes that do not clear many */
 	void (*grace_hook)(void);
 } killed;
 
@@ -50,6 +52,8 @@ static void unguard(void)
 	let(control, sizeof(*control), PROT_READ | PROT_WRITE);
 	let(throttles, PACER_THROTTLES * sizeof(*throttles), PROT_READ | PROT_WRITE);
 	let(copies, 2 * sizeof(*copies), PROT_READ | PROT_WRITE);
+	if (killed.lines)
+		let(pacer.lines, lines_bytes, PROT_READ | PROT_WRITE);
 }
 
 static void guard(void)
@@ -57,6 +61,8 @@ static void guard(void)
 	let(control, sizeof(*control), PROT_READ);
 	let(throttles, PACER_THROTTLES * sizeof(*throttles), PROT_READ);
 	let(&copies[copies_in_force(&pacer)].policy, sizeof(struct pacer_policy), PROT_READ);
+	if (killed.lines)
+		let(pacer.lines, lines_bytes, PROT_READ);
 }
 
 /* It has written once more. */

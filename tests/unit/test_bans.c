@@ -14,6 +14,7 @@
 #include "live/bans.h"
 #include "live/change.h"
 #include "live/copies.h"
+#include "live/trial.h"
 #include "parse.h"
 #include "short.h"
 
@@ -197,6 +198,7 @@ static void test_key_of_source_and_destination(void **unused)
 static void test_key_of_unknown_ports(void **unused)
 {
 	struct pacer_ban_key key = {0};
+	struct ban_tables tables;
 
 	(void)unused;
 	begin_with("bans: 64\n" SMALL
@@ -207,7 +209,10 @@ static void test_key_of_unknown_ports(void **unused)
 		key.word[0] = 0xc0000201;
 		key.word[1] = 0xc6336407;
 		key.word[3] = proto | PACER_META_PART;
-		assert_true(ban_enter(&pacer, 0, &key, kernel_now_ns + SECOND));
+		assert_int_equal(ban_tables_open(&pacer, &tables, &error), 0);
+		assert_int_equal(ban_enter(&pacer, &tables, 0, &key, kernel_now_ns + SECOND),
+				 BAN_ENTERED);
+		ban_tables_close(&tables);
 		assert_int_equal(list(), 1);
 		assert_non_null(strchr(listed.key[0], '?'));
 		assert_int_equal(lift(NULL, listed.key[0]), 0);
@@ -277,6 +282,8 @@ static void test_bans_that_nobody_asks_for(void **unused)
 	for (size_t r = 0; r < PACER_RULES_MAX; r++) /* and nothing is left of the rule */
 		copies[copies_in_force(&pacer)].policy.rule[r].id = 0;
 	assert_int_equal(in_force_of(NULL), 1);
+	memset(copies[copies_in_force(&pacer)].policy.bans.len4, 0, PACER_BAN_LENGTHS);
+	assert_int_equal(in_force_of(NULL), 0);
 }
 
 /* --- sources -----------------------------------------------------------------------------------
@@ -392,6 +399,38 @@ static void test_lifted_by_its_end(void **unused)
 	assert_int_equal(list(), 0);
 }
 
+/* Its row ends, also where that is kept in its other set, from when it was banned there. */
+static void test_lifted_with_its_row(void **unused)
+{
+	const struct pacer_policy *p;
+	struct pacer_table table;
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  ban: {for: 1s, grow: x2, up_to: 1h, "
+		   "forget: 1h}\n  limits: [{key: src, " ENTRIES "]\n");
+	p = &copies[0].policy;
+	table = (struct pacer_table){pacer.lines, pacer.n_lines};
+	q = (struct pacer_ban_ask){.table = &table, .bans = &p->bans, .now_ns = kernel_now_ns};
+	q.key = (struct pacer_ban_key){p->rule[0].id, p->rule[0].limiter[0].key_id, {0xc0000201}};
+	q.hash = pacer_ban_hash(&q.key, control->secret[p->secret & 1]);
+	assert_int_equal(pacer_ban_places(q.bans, q.hash).n, 2 * PACER_BAN_WAYS);
+	for (uint32_t set = 0; set < 2; set++) { /* the row is in this one */
+		struct pacer_ban_places at = pacer_ban_places(q.bans, q.hash);
+
+		q.now_ns = kernel_now_ns;
+		q.note = 3 << PACER_BAN_ROW;
+		assert_true(pacer_ban_enter(&pacer.lines[at.set[set]], &q, q.now_ns + SECOND));
+		kernel_now_ns += 2 * SECOND;
+		q.now_ns = kernel_now_ns;
+		q.note = 4 << PACER_BAN_ROW;
+		assert_true(pacer_ban_enter(&pacer.lines[at.set[!set] + 1], &q, q.now_ns + SECOND));
+		assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+		assert_int_equal(done.done, 1);
+		assert_int_equal(pacer_ban_row(&q, &p->rule[0]), 0);
+	}
+}
+
 /* --- a full table ------------------------------------------------------------------------------
  */
 
@@ -445,6 +484,151 @@ static void test_moved_with_their_notes(void **unused)
 	assert_int_equal(noted, before);
 }
 
+/* A port is a key of either family. With one place left, one of both would have room: it is
+ * neither. */
+static void test_half_a_wish(void **unused)
+{
+	const struct pacer_bans *bans;
+	struct pacer_line was[64];
+	size_t all;
+	char text[64];
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  match: {proto: udp}\n"
+		   "  limits: [{key: dport, " ENTRIES ", {key: src, " ENTRIES "]\n");
+	bans = &copies[0].policy.bans;
+	for (uint32_t i = 0; i < 512; i++) {
+		snprintf(text, sizeof(text), "10.1.%u.%u", i >> 8, i & 255);
+		assert_int_equal(add("a", text), 0);
+	}
+	for (uint32_t i = 0; i < bans_room(&pacer); i++)
+		if (!pacer.lines[bans->base + i].ban_until_ns)
+			pacer.lines[bans->base + i].ban_until_ns = PACER_NEVER;
+	all = list();
+	assert_true(all == bans_room(&pacer) && all == ARRAY(was));
+	for (uint32_t i = 0; i < bans_room(&pacer); i++) {
+		memcpy(was, &pacer.lines[bans->base], sizeof(was));
+		pacer.lines[bans->base + i].ban_until_ns = 0;
+		snprintf(text, sizeof(text), "%u", 1000 + i);
+		assert_int_equal(add("a", text), 0);
+		assert_int_equal(done.left_out, 1);
+		assert_int_equal(list(), all - 1);
+		memcpy(&pacer.lines[bans->base], was, sizeof(was));
+	}
+}
+
+/* Where one of a wish's keys was banned already, its end is what it was. */
+static void test_half_a_wish_made_longer(void **unused)
+{
+	const struct ban_wish longer = {.key = "5300", .for_ns = 90 * SECOND};
+	const struct pacer_bans *bans;
+	uint64_t ends_ns = 0;
+
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  match: {proto: udp}\n"
+		   "  limits: [{key: dport, " ENTRIES "]\n");
+	bans = &copies[0].policy.bans;
+	assert_int_equal(add("a", "5300"), 0);
+	assert_int_equal(list(), 2);
+	for (uint32_t i = 0; i < bans_room(&pacer); i++) { /* no room for the key of IPv6 */
+		struct pacer_line *line = &pacer.lines[bans->base + i];
+
+		if (!line->ban_until_ns || line->ban_key_id & PACER_KEY_V6)
+			*line = (struct pacer_line){.ban_until_ns = PACER_NEVER, .ban_rule = 7};
+		else
+			ends_ns = line->ban_until_ns;
+	}
+	assert_int_equal(bans_add(&pacer, "a", &longer, 1, &done, &error), 0);
+	assert_int_equal(done.left_out, 1);
+	for (uint32_t i = 0; i < bans_room(&pacer); i++)
+		if (pacer.lines[bans->base + i].ban_rule != 7)
+			assert_true(pacer.lines[bans->base + i].ban_until_ns == ends_ns);
+	assert_true(ends_ns > 0);
+}
+
+static void apply_text(const char *text)
+{
+	if (change_apply(&pacer, text, NULL, 0, &plan, &error))
+		fail_msg("%s", error.text);
+}
+
+static uint32_t banned_sources(void)
+{
+	uint32_t n = 0;
+
+	list();
+	for (size_t i = 0; i < listed.n && i < ARRAY(listed.rule); i++)
+		assert_true(*listed.rule[i] || listed.in_force[i]);
+	for (uint32_t i = 0; i < 512; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "10.1.%u.%u", i >> 8, i & 255);
+		if (!lift(NULL, text))
+			n += done.done == 1;
+	}
+	return n;
+}
+
+/* A table of another size that is three quarters full has room for all. */
+static void test_room_in_another_size(void **unused)
+{
+	char text[64];
+
+	(void)unused;
+	for (uint32_t round = 0; round < 40; round++) {
+		begin_with("bans: 128\n" SMALL "rules:\n" RULE_A);
+		for (uint32_t i = 0; i < 48; i++) {
+			snprintf(text, sizeof(text), "10.1.%u.%u", round, i);
+			assert_int_equal(add(NULL, text), 0);
+		}
+		apply_text("bans: 64\n" SMALL "rules:\n" RULE_A);
+		assert_int_equal(plan.bans_left_out, 0);
+		assert_int_equal(list(), 48);
+		if (round < 39)
+			end(NULL);
+	}
+}
+
+/* Those of a rule that is gone refuse nobody: they take no room of those that do, and are no loss.
+ */
+static void test_room_for_those_that_refuse(void **unused)
+{
+	const char *const both =
+	    "bans: 256\n" SMALL "rules:\n" RULE_A
+	    "- name: b\n  match: {proto: tcp}\n  limits: [{key: src, " ENTRIES "]\n";
+	char text[64];
+
+	(void)unused;
+	begin_with(both);
+	for (uint32_t i = 0; i < 120; i++) {
+		snprintf(text, sizeof(text), "10.2.0.%u", i);
+		assert_int_equal(add("b", text), 0);
+	}
+	for (uint32_t i = 0; i < 40; i++) {
+		snprintf(text, sizeof(text), "10.1.0.%u", i);
+		assert_int_equal(add(NULL, text), 0);
+	}
+	apply_text("bans: 64\n" SMALL "rules:\n" RULE_A);
+	assert_int_equal(plan.bans_left_out, 0);
+	assert_int_equal(banned_sources(), 40);
+}
+
+/* Before a load on trial nothing was there that could ban. */
+static void test_during_the_trial_of_a_load(void **unused)
+{
+	(void)unused;
+	begin_with(POLICY);
+	memset(&copies[1], 0, sizeof(copies[1]));
+	strcpy(copies[1].text, LOAD_NOTHING);
+	copies_put_in_force(&pacer, 0, kernel_now_ns + TRIAL_NS);
+	assert_true(load_trial_pending(&pacer));
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_true(done.done == 1 && !done.before.n);
+	assert_int_equal(list(), 1);
+	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+	assert_int_equal(done.done, 1);
+}
+
 /* An entry that a CPU is writing is not moved; one that has ended gives way. */
 static void test_full_of_held_entries(void **unused)
 {
@@ -462,7 +646,7 @@ static void test_full_of_held_entries(void **unused)
 		pacer.lines[copies[0].policy.bans.base + i].ban_lock |= PACER_LOCK_HELD;
 	assert_int_equal(add(NULL, "192.0.2.1"), 0);
 	assert_int_equal(done.left_out, 1);
-	assert_int_equal(list(), 0);
+	assert_int_equal(list(), before); /* packets go by them, too */
 	for (size_t i = 0; i < bans_room(&pacer); i++)
 		pacer.lines[copies[0].policy.bans.base + i].ban_lock &= ~PACER_LOCK_HELD;
 	assert_int_equal(list(), before);
@@ -490,12 +674,114 @@ static void test_during_a_trial(void **unused)
 		assert_int_equal(list(), 2);
 		assert_true(is_looked_for(0, 32) && is_looked_for(1, 32));
 		assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+		assert_int_equal(done.done, 1); /* a ban, in however many tables */
 		assert_int_equal(list(), 1);
 		assert_false(is_looked_for(0, 32) || is_looked_for(1, 32));
 		kernel_now_ns += TRIAL_NS;
 		assert_int_equal(copies_in_force(&pacer), 0);
 		assert_int_equal(list(), 1);
 		assert_string_equal(listed.key[0], "192.0.2.2");
+		end(NULL);
+	}
+}
+
+static size_t in_force_of(const char *policy);
+
+/* Cut off at once, what is banned is asked for by each policy that has the table. */
+static void test_asked_for_as_soon_as_banned(void **unused)
+{
+	static const uint32_t word[4] = {0xc0000201};
+
+	(void)unused;
+	for (int trial = 0; trial < 2; trial++) {
+		struct ban_tables tables;
+		struct pacer_ban_key source, key;
+
+		begin_with(POLICY);
+		if (trial)
+			assert_int_equal(change_apply(&pacer, POLICY "# the same table\n", NULL,
+						      TRIAL_NS, &plan, &error),
+					 0);
+		assert_int_equal(ban_tables_open(&pacer, &tables, &error), 0);
+		source = pacer_ban_source(PACER_FAMILY_4, word, 32);
+		key = (struct pacer_ban_key){copies[0].policy.rule[0].id,
+					     copies[0].policy.rule[0].limiter[0].key_id,
+					     {0xc0000202}};
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(ban_enter(&pacer, &tables, 0, i ? &key : &source,
+						   kernel_now_ns + 3600 * SECOND),
+					 BAN_ENTERED);
+		ban_tables_close(&tables);
+		assert_int_equal(in_force_of(NULL), 2);
+		kernel_now_ns += TRIAL_NS;
+		assert_int_equal(copies_in_force(&pacer), 0);
+		assert_int_equal(in_force_of(NULL), 2);
+		end(NULL);
+	}
+}
+
+/* Room in one of two tables is none in the other. What is refused now does not come later. */
+static void test_room_in_one_table(void **unused)
+{
+	static const char small[] = "bans: 8\n" SMALL "rules:\n" RULE_A;
+
+	(void)unused;
+	for (int small_first = 0; small_first < 2; small_first++) {
+		size_t in_force = 0, before = 0, n;
+		char text[32];
+
+		begin_with(small_first ? small : POLICY);
+		assert_int_equal(change_apply(&pacer, small_first ? POLICY : small, NULL, TRIAL_NS,
+					      &plan, &error),
+				 0);
+		for (n = 0; n < 20; n++) {
+			snprintf(text, sizeof(text), "192.0.2.%zu", n + 1);
+			assert_int_equal(add(NULL, text), 0);
+			assert_int_equal(done.done + done.left_out, 1);
+			assert_true(done.before.n <= done.done);
+			in_force += done.done;
+			before += done.done - done.before.n;
+			if (done.before.n)
+				assert_string_equal(done.before.why.text,
+						    "there is no room: raise bans in that policy");
+		}
+		assert_true((small_first ? before : in_force) < n);
+		assert_true(!small_first || in_force == n);
+		assert_int_equal(list(), in_force);
+		kernel_now_ns += TRIAL_NS;
+		assert_int_equal(copies_in_force(&pacer), 0);
+		assert_int_equal(list(), before);
+		assert_true(small_first || before == in_force);
+		end(NULL);
+	}
+}
+
+#define BY(key) "bans: 64\n" SMALL "rules:\n- name: a\n  limits: [{key: " key ", " ENTRIES "]\n"
+
+/* The two policies count by other keys: what is the key of one is said not to be banned under the
+ * other. */
+static void test_keys_of_one_policy(void **unused)
+{
+	static const char *const tried[] = {
+	    BY("dst"),
+	    "bans: 128\n" SMALL "rules:\n- name: a\n  limits: [{key: dst, " ENTRIES "]\n"};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(tried); i++) {
+		begin_with(BY("src/32,128"));
+		assert_int_equal(change_apply(&pacer, tried[i], NULL, TRIAL_NS, &plan, &error), 0);
+		assert_int_equal(add("a", "192.0.2.1"), 0);
+		assert_true(done.done == 1 && done.before.n == 1);
+		assert_string_equal(done.before.why.text, "rule a counts by other keys there");
+		assert_int_equal(list(), 1);
+		assert_int_equal(add(NULL, "192.0.2.2"), 0);
+		assert_int_equal(done.before.n, 0);
+		kernel_now_ns += TRIAL_NS;
+		assert_int_equal(copies_in_force(&pacer), 0);
+		kernel_now_ns += 5 * SECOND; /* what the policy on trial counted by drains */
+		change_tidy(&pacer);
+		assert_int_equal(in_force_of(NULL),
+				 1); /* the source: no destination that nobody named */
 		end(NULL);
 	}
 }
@@ -527,9 +813,125 @@ static void test_trial_of_the_first_bans(void **unused)
 	begin_with(SMALL "rules:\n- name: b\n  limits: [{key: src, " ENTRIES "]\n");
 	assert_int_equal(change_apply(&pacer, POLICY, NULL, TRIAL_NS, &plan, &error), 0);
 	assert_int_equal(add(NULL, "192.0.2.1"), 0);
-	assert_int_equal(add("a", "192.0.2.2"), 0);
+	assert_int_equal(done.before.n, 1);
+	assert_string_equal(done.before.why.text, "that policy keeps no table of bans");
+	assert_int_equal(add("a", "192.0.2.2"), 0); /* a rule that is nobody's there */
 	assert_int_equal(done.done, 1);
+	assert_int_equal(done.before.n, 0);
 	assert_int_equal(list(), 2);
+}
+
+/* No line of the policy before is taken for one of bans, as it has none: its rates stand there. */
+static void test_lines_of_the_policy_before(void **unused)
+{
+	static struct pacer_line before[4]; /* where a table of no sets would be */
+
+	(void)unused;
+	begin_with(SMALL
+		   "rules:\n- name: b\n  limits: [{key: src, rate: 1/h, burst: 1, entries: 64}]\n");
+	for (size_t i = 0; i < ARRAY(before); i++) {
+		struct pacer_line *line = &pacer.lines[i];
+
+		memset(line, 0, sizeof(*line));
+		if (i < 2) /* where an arrival time may be */
+			line->ban_until_ns = kernel_now_ns + 3600 * SECOND;
+		line->ban_key[0] = (uint32_t)i;
+	}
+	assert_int_equal(change_apply(&pacer, POLICY, NULL, TRIAL_NS, &plan, &error), 0);
+	assert_true(copies[1].policy.bans.base >= ARRAY(before));
+	memcpy(before, pacer.lines, sizeof(before));
+	for (unsigned int i = 1; i < 20; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "192.0.2.%u", i);
+		assert_int_equal(add(NULL, text), 0);
+		assert_int_equal(done.done, 1);
+	}
+	assert_memory_equal(pacer.lines, before, sizeof(before));
+}
+
+/* Both tables ask for few lengths: none is banned that one of them would not ask for. */
+static void test_lengths_of_both_tables(void **unused)
+{
+	static const char *const first[] = {"192.0.2.1", "198.51.100.0/24", "10.1.0.0/16",
+					    "10.2.0.0/31"};
+
+	(void)unused;
+	begin_with(POLICY);
+	for (size_t i = 0; i < ARRAY(first); i++)
+		assert_int_equal(add(NULL, first[i]), 0);
+	assert_int_equal(change_apply(&pacer, "bans: 128\n" SMALL "rules:\n" RULE_A, NULL, TRIAL_NS,
+				      &plan, &error),
+			 0);
+	assert_int_equal(lift(NULL, "10.1.0.0/16"), 0);
+	assert_int_equal(add(NULL, "12.0.0.0/8"), 0);
+	assert_int_equal(add(NULL, "13.0.0.0/12"), BANS_WRONG);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(copies_in_force(&pacer), 0);
+	assert_int_equal(list(), ARRAY(first));
+	assert_true(is_looked_for(0, 32) && is_looked_for(0, 8));
+	assert_false(is_looked_for(0, 16));
+}
+
+/* Of a policy on trial that has no table: what the one before bans is lifted there. */
+static void test_lifted_before_a_trial_without_bans(void **unused)
+{
+	(void)unused;
+	for (int all = 0; all < 2; all++) {
+		begin_with(POLICY);
+		assert_int_equal(add(NULL, "192.0.2.1"), 0);
+		assert_int_equal(
+		    change_apply(&pacer, SMALL "rules:\n" RULE_A, NULL, TRIAL_NS, &plan, &error),
+		    0);
+		assert_int_equal(add(NULL, "192.0.2.2"), -1);
+		assert_string_equal(error.text, "eth0: the policy on trial keeps no table of bans: "
+						"let it roll back, or confirm it and set bans");
+		if (all)
+			assert_int_equal(bans_lift(&pacer, NULL, NULL, 0, &done, &error), 0);
+		else
+			assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+		assert_true(done.done == 1 && !done.left_out);
+		kernel_now_ns += TRIAL_NS;
+		assert_int_equal(copies_in_force(&pacer), 0);
+		assert_int_equal(list(), 0);
+		end(NULL);
+	}
+}
+
+/* A rule that the policy before alone has. */
+static void test_lifted_of_a_rule_before(void **unused)
+{
+	(void)unused;
+	begin_with(POLICY "- name: z\n  limits: [{key: src, " ENTRIES "]\n");
+	assert_int_equal(add("z", "192.0.2.1"), 0);
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_int_equal(change_apply(&pacer, POLICY, NULL, TRIAL_NS, &plan, &error), 0);
+	assert_int_equal(lift("z", "192.0.2.1"), 0);
+	assert_int_equal(done.done, 1);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(copies_in_force(&pacer), 0);
+	assert_int_equal(list(), 1);
+	assert_string_equal(listed.rule[0], "a");
+}
+
+/* What a rule counts by now goes before what a limit of its last policy does that still drains. */
+static void test_not_by_what_drains(void **unused)
+{
+	(void)unused;
+	begin_with("bans: 64\n" SMALL "rules:\n- name: a\n  limits: [{key: src, " ENTRIES "]\n");
+	assert_int_equal(change_apply(&pacer,
+				      "bans: 64\n" SMALL
+				      "rules:\n- name: a\n  limits: [{key: dst, " ENTRIES "]\n",
+				      NULL, 0, &plan, &error),
+			 0);
+	assert_int_equal(copies[copies_in_force(&pacer)].policy.rule[0].n_limiters, 2);
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_int_equal(list(), 1);
+	for (size_t i = 0; i < pacer.n_lines; i++)
+		if (pacer.lines[i].ban_until_ns == kernel_now_ns + 60 * SECOND &&
+		    pacer.lines[i].ban_key[0] == 0xc0000201)
+			assert_false(compile_key_of(pacer.lines[i].ban_key_id).parts &
+				     KEY_PART_SRC);
 }
 
 static void test_no_table(void **unused)
@@ -591,6 +993,7 @@ static void test_shadow(void **unused)
 {
 	struct pacer_control said;
 	struct attached shadow;
+	uint32_t limiters;
 
 	(void)unused;
 	begin_with(POLICY);
@@ -612,11 +1015,36 @@ static void test_shadow(void **unused)
 	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
 	kernel_one_turn_ends();
 	assert_int_equal(sources(&shadow), 0);
+	kernel_one_turn();
+	assert_int_equal(add(NULL, "192.0.2.9"), 0);
+	kernel_one_turn_ends();
+	kernel_one_turn();
+	shadow.copy[0].policy.bans.sets = 0; /* for a moment, so that it alone keeps one */
+	assert_int_equal(lift(NULL, "192.0.2.9"), 0);
+	shadow.copy[0].policy.bans.sets = copies[0].policy.bans.sets;
+	kernel_one_turn_ends();
+	assert_int_equal(list(), 0);
+	assert_int_equal(sources(&shadow), 1);
+	kernel_one_turn();
+	assert_int_equal(lift(NULL, "192.0.2.9"), 0);
+	kernel_one_turn_ends();
+	assert_true(!done.done && done.of_shadow == 1 && !done.left_out);
+	assert_int_equal(sources(&shadow), 0);
+	limiters = shadow.copy[0].policy.rule[0].n_limiters;
+	shadow.copy[0].policy.rule[0].n_limiters = 0; /* it has other keys */
+	assert_int_equal(add("a", "192.0.2.8"), 0);
+	assert_true(done.done == 1 && done.in_shadow.n == 1 && !done.before.n);
+	assert_string_equal(done.in_shadow.why.text, "rule a counts by other keys there");
+	assert_int_equal(lift("a", "192.0.2.8"), 0);
+	shadow.copy[0].policy.rule[0].n_limiters = limiters;
 	shadow.copy[0].policy.rule[0].id = 0; /* rules of its own */
 	memcpy(strstr(shadow.copy[0].text, "name: a"), "name: b", 7);
 	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_int_equal(done.in_shadow.n, 0);
 	shadow.copy[0].policy.bans.sets = 0;
 	assert_int_equal(add(NULL, "192.0.2.2"), 0);
+	assert_int_equal(done.in_shadow.n, 1);
+	assert_string_equal(done.in_shadow.why.text, "that policy keeps no table of bans");
 	assert_int_equal(sources(&shadow), 0);
 	assert_int_equal(list(), 2);
 	stays_unread = true;
@@ -738,12 +1166,26 @@ int main(void)
 	    CASE(test_short_ways),
 	    CASE(test_lifted_twice),
 	    CASE(test_lifted_by_its_end),
+	    CASE(test_lifted_with_its_row),
 	    CASE(test_full),
 	    CASE(test_moved_with_their_notes),
+	    CASE(test_half_a_wish),
+	    CASE(test_half_a_wish_made_longer),
+	    CASE(test_room_in_another_size),
+	    CASE(test_room_for_those_that_refuse),
+	    CASE(test_during_the_trial_of_a_load),
 	    CASE(test_full_of_held_entries),
 	    CASE(test_during_a_trial),
 	    CASE(test_as_a_trial_ends),
+	    CASE(test_asked_for_as_soon_as_banned),
+	    CASE(test_room_in_one_table),
+	    CASE(test_keys_of_one_policy),
 	    CASE(test_trial_of_the_first_bans),
+	    CASE(test_lines_of_the_policy_before),
+	    CASE(test_lengths_of_both_tables),
+	    CASE(test_lifted_before_a_trial_without_bans),
+	    CASE(test_lifted_of_a_rule_before),
+	    CASE(test_not_by_what_drains),
 	    CASE(test_no_table),
 	    CASE(test_no_secret),
 	    CASE(test_no_lock),

@@ -210,6 +210,30 @@ static void test_ends(void **unused)
 	assert_true(put(key_of(7), 0)); /* as it is lifted already */
 }
 
+/* A ban that is lifted ends the key's row, also where that is kept in its other set. */
+static void test_lifted_with_its_row(void **unused)
+{
+	struct pacer_ban_places at;
+	struct pacer_table table;
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	begin(WITH_BANS);
+	table = (struct pacer_table){pacer.lines, pacer.n_lines};
+	q = (struct pacer_ban_ask){&table,    &copies[0].policy.bans, kernel_now_ns, {0, 0},
+				   key_of(7), 3 << PACER_BAN_ROW};
+	q.hash = pacer_ban_hash(&q.key, control->secret[0]);
+	at = pacer_ban_places(q.bans, q.hash);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(
+		    pacer_ban_enter(&pacer.lines[at.set[i]], &q, q.now_ns + (i ? 60 : 1) * SECOND));
+	q.now_ns = kernel_now_ns += 2 * SECOND;
+	assert_true(put(key_of(7), 0));
+	assert_int_equal(banned(), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(pacer.lines[at.set[i]].ban_until_ns, 0);
+}
+
 static void test_no_place_for_it(void **unused)
 {
 	struct pacer_ban_key key;
@@ -326,6 +350,7 @@ int main(void)
 	    CASE(test_keys_of_others),
 	    CASE(test_elements_as_text),
 	    CASE(test_ends),
+	    CASE(test_lifted_with_its_row),
 	    CASE(test_while_bans_move),
 	    CASE(test_no_lock),
 	    CASE(test_no_place_for_it),

@@ -65,7 +65,7 @@ static void test_all_kept(void **unused)
 		    "away for 1500ms, exactly, as it was saved in this boot\n",
 		    "{\"limits\":{\"kept\":1,\"new\":0,\"retired\":0},\"bans\":1,\"allowed\":2,"
 		    "\"away_ns\":1500999999,\"away_by\":\"same_boot\","
-		    "\"left_out\":{\"bans\":0,\"allowed\":0,\"counters\":0}}");
+		    "\"left_out\":{\"limits\":0,\"bans\":0,\"allowed\":0,\"counters\":0}}");
 }
 
 static void assert_left_out(const struct restored *r, const char *text, const char *json)
@@ -92,20 +92,22 @@ static void test_left_out(void **unused)
 			     .limits_new = 3,
 			     .limits_draining = 4,
 			     .bans = 0,
+			     .limits_left_out = 1,
 			     .bans_left_out = 1,
 			     .allowed_left_out = 1,
 			     .counters_left_out = 1};
 
 	(void)unused;
 	assert_left_out(&r,
+			"  1 limit that the policy cannot go on with\n"
 			"  1 ban found no room in the policy's table of bans\n"
 			"  1 allow-list entry: the time may be over\n"
 			"  the counters of 1 rule that the policy does not have\n",
-			"\"bans\":1,\"allowed\":1,\"counters\":1");
-	r.bans_left_out = r.counters_left_out = 0;
+			"\"limits\":1,\"bans\":1,\"allowed\":1,\"counters\":1");
+	r.limits_left_out = r.bans_left_out = r.counters_left_out = 0;
 	r.allowed_left_out = 2;
 	assert_left_out(&r, "  2 allow-list entries: the time may be over\n",
-			"\"bans\":0,\"allowed\":2,\"counters\":0");
+			"\"limits\":0,\"bans\":0,\"allowed\":2,\"counters\":0");
 }
 
 /* What is not exact says what is not counted. */
@@ -139,7 +141,7 @@ static void test_how_known(void **unused)
 		    json, sizeof(json),
 		    "{\"limits\":{\"kept\":0,\"new\":0,\"retired\":0},\"bans\":0,\"allowed\":0,"
 		    "\"away_ns\":0,\"away_by\":\"%s\","
-		    "\"left_out\":{\"bans\":0,\"allowed\":0,\"counters\":0}}",
+		    "\"left_out\":{\"limits\":0,\"bans\":0,\"allowed\":0,\"counters\":0}}",
 		    ways[i].name);
 		assert_said(&r, text, json);
 	}

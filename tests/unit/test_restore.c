@@ -692,6 +692,44 @@ static void beyond_all_clocks(void **unused)
 	detach();
 }
 
+#define KEPT_RULE "- {name: a, match: {dport: 7}, limits: [{key: src, packets: 4, window: 60s}]}\n"
+#define FIVE(of, s)                                                                                \
+	"  - {key: " of ", packets: 9, window: 1" s "}\n  - {key: " of ", packets: 9, window: 2" s \
+	"}\n  - {key: " of ", packets: 9, window: 3" s "}\n  - {key: " of                          \
+	", packets: 9, window: 4" s "}\n  - {key: " of ", packets: 9, window: 5" s "}\n"
+#define FIVE_LIMITS(of, s) \
+	"memory: 1Mi\nclock: exact\nrules:\n" KEPT_RULE "- name: b\n  limits:\n" FIVE(of, s)
+
+/* Five limits of a rule have others beside them that last, and eight there may be: it alone begins
+ * anew. */
+static void unfit_rule(void **unused)
+{
+	static struct pacer_policy bin;
+	static const char text[] = FIVE_LIMITS("src", "0m");
+	struct policy *policy = parse(text);
+	struct compile_host at;
+	struct restored what;
+	struct clocks clocks;
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	at = host_now();
+	clocks = clocks_now();
+	begin(FIVE_LIMITS("src", "h"));
+	save_and_read(&s);
+	assert_int_equal(restore_plan(&s, policy, &clocks, &at, &bin, &plan, &what, &error), -1);
+	state_free(&s);
+	save_and_read(&s);
+	assert_int_equal(restore_forget_unfit(&s, policy, &at), 5);
+	assert_int_equal(s.bin->rule[0].n_limiters, 1);
+	assert_int_equal(restore_plan(&s, policy, &clocks, &at, &bin, &plan, &what, &error), 0);
+	assert_true(what.limits_kept == 1 && what.limits_new == 5);
+	state_free(&s);
+	policy_free(policy);
+	detach();
+}
+
 /* In force, but killed before it has said for how long it needs what it retires. */
 static void change_cut_off(const char *from, const char *to)
 {
@@ -1703,14 +1741,38 @@ static void what_is_unused(void **unused)
 	policy_free(policy);
 }
 
+/* A set that was read before it was known that limits of the saved state count by its values. */
+static void a_set_without_its_values(void **unused)
+{
+	static const char keyed[] =
+	    "memory: 1M\nsets: [{name: geo, file: /x, value: 2}]\nrules:\n- name: a\n  limits:\n"
+	    "  - {key: 'value(geo, src)', packets: 3, window: 60s}\n  - {key: src, gap: 1s}\n";
+	static const char bare[] =
+	    "memory: 1M\nsets: [{name: geo, file: /x, value: 2}]\nrules:\n- name: a\n  limits:\n"
+	    "  - {key: src, gap: 1s}\n";
+	struct restored what;
+	struct state s;
+
+	(void)unused;
+	begin(keyed);
+	save_and_read(&s);
+	assert_false(go_on(&s, bare, &what));
+	assert_string_equal(error.text, "set geo was read without its values, by which limits of "
+					"the saved state count: try again");
+	state_free(&s);
+	detach();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    FILE_TEST(a_set_without_its_values),
 	    FILE_TEST(times_are_carried),
 	    FILE_TEST(throttles_are_carried),
 	    FILE_TEST(absences),
 	    FILE_TEST(a_clock_that_errs),
 	    FILE_TEST(beyond_all_clocks),
+	    FILE_TEST(unfit_rule),
 	    FILE_TEST(no_limit_is_passed),
 	    FILE_TEST(nor_under_another_policy),
 	    FILE_TEST(a_rate_cut_off),

@@ -38,9 +38,11 @@ static struct {
 	bool unread;	     /* the saved state */
 	bool no_folder;	     /* to save it in */
 	bool unfit;	     /* it does not go with the policy */
+	bool unfit_limits;   /* but for its limits it does */
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
 	bool no_upgrade, no_change, no_lock;
+	bool lapsed, no_way; /* nobody confirmed what is there, and it can be taken off or not */
 	bool no_save, on_trial, is_off, left;
 	int unnoticed;			 /* by systemd: -errno */
 	uint64_t signal_ns;		 /* when one comes */
@@ -56,6 +58,7 @@ static char said[2000], told[2000];
 static struct policy_error error, why;
 static struct attached pacer;
 static enum served served;
+static struct restored restored;
 static struct policy policy;
 
 /* ---- the kernel ---- */
@@ -166,6 +169,33 @@ int compile_policy(const struct policy *p, const struct compile_previous *before
 	return on.wrong ? policy_fail(e, 7, "it is wrong") : 0;
 }
 
+static bool forgot_unfit;
+
+size_t restore_forget(struct state *s, const struct policy *p)
+{
+	(void)s;
+	assert_non_null(p);
+	forgot_unfit = false;
+	return 3;
+}
+
+size_t restore_forget_unfit(struct state *s, const struct policy *p,
+			    const struct compile_host *host)
+{
+	(void)s;
+	assert_true(p && host->cpus);
+	forgot_unfit = true;
+	return 6;
+}
+
+int load_trial_make_way(const char *ifname, struct policy_error *e)
+{
+	if (on.no_way)
+		return policy_fail(e, 0, "%s: what lapsed cannot be taken off", ifname);
+	on.paced = on.paced && !on.lapsed;
+	return 0;
+}
+
 int restore_plan(struct state *s, const struct policy *p, const struct clocks *now,
 		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		 struct restored *what, struct policy_error *e)
@@ -175,9 +205,11 @@ int restore_plan(struct state *s, const struct policy *p, const struct clocks *n
 	(void)now;
 	(void)host;
 	(void)bin;
-	(void)what;
+	*what = (struct restored){.bans_left_out = 2};
 	plan->lines = 1;
-	return on.unfit ? policy_fail(e, 0, "s0.state: it does not fit") : 0;
+	return on.unfit || (on.unfit_limits && !forgot_unfit)
+		   ? policy_fail(e, 0, "s0.state: it does not fit")
+		   : 0;
 }
 
 int state_place(const char *path, struct policy_error *e)
@@ -494,8 +526,9 @@ static int serve(void)
 	const struct attach_options options = {.direct = true};
 
 	*error.text = 0;
+	restored = (struct restored){0};
 	return serve_begin("s0", &options, "rules: []\n", &policy, NULL, file, &pacer, &served,
-			   &why, &error);
+			   &restored, &why, &error);
 }
 
 static void test_of_its_state(void **unused)
@@ -503,9 +536,21 @@ static void test_of_its_state(void **unused)
 	(void)unused;
 	assert_int_equal(serve(), 0);
 	assert_true(served == SERVED_RESTORED && with_state == 1 && !put_up && !*why.text);
+	assert_true(restored.bans_left_out == 2 && restored.limits_left_out == 3);
 	file = "/no/such/folder/s0.state";
 	assert_int_equal(serve(), 0);
 	assert_true(served == SERVED_LOADED && with_state == 1 && !*why.text);
+}
+
+/* Its limits do not fit; what else it has goes on, and it is said why. */
+static void test_of_its_state_without_limits(void **unused)
+{
+	(void)unused;
+	on.unfit_limits = true;
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_RESTORED && with_state == 1);
+	assert_int_equal(restored.limits_left_out, 3 + 6);
+	assert_string_equal(why.text, "s0.state: it does not fit");
 }
 
 /* With new state rather than not at all; and it is said why. */
@@ -595,6 +640,14 @@ static void test_one_is_there(void **unused)
 	on.no_lock = true;
 	assert_int_equal(serve(), -1);
 	assert_string_equal(error.text, "the lock cannot be had");
+	begin(unused);
+	on.paced = on.lapsed = true; /* nobody's, and it has nothing */
+	on.abi = PACER_ABI_VERSION;
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_RESTORED && !upgrades && !replacing && with_state == 1);
+	on.no_way = true;
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text, "s0: what lapsed cannot be taken off");
 	begin(unused);
 	on.paced = true;
 	on.abi = 3;
@@ -820,13 +873,21 @@ static void test_wrong(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_of_its_state),   CASE(test_of_new_state),
-	    CASE(test_not_begun),      CASE(test_put_up),
-	    CASE(test_one_is_there),   CASE(test_served),
-	    CASE(test_not_saved),      CASE(test_taken_off),
-	    CASE(test_saved_at_least), CASE(test_taken_off),
-	    CASE(test_nobody_hears),   CASE(test_systemd_does_not_hear),
-	    CASE(test_wrong),	       CASE(test_unseen_for_a_while),
+	    CASE(test_of_its_state),
+	    CASE(test_of_its_state_without_limits),
+	    CASE(test_of_new_state),
+	    CASE(test_not_begun),
+	    CASE(test_put_up),
+	    CASE(test_one_is_there),
+	    CASE(test_served),
+	    CASE(test_not_saved),
+	    CASE(test_taken_off),
+	    CASE(test_saved_at_least),
+	    CASE(test_taken_off),
+	    CASE(test_nobody_hears),
+	    CASE(test_systemd_does_not_hear),
+	    CASE(test_wrong),
+	    CASE(test_unseen_for_a_while),
 	    CASE(test_interface_gone),
 	};
 

@@ -495,7 +495,7 @@ static void full(void **unused)
 	put(whole, n);
 	assert_int_equal(state_read(path, &s, &error), 0);
 	snprintf(text, sizeof(text),
-		 "%s: the state cannot be written: File too large: what was there stays", path);
+		 "%s: the state cannot be written: File too large: nothing is changed", path);
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
 	limit = was;
@@ -528,10 +528,10 @@ static void nowhere(void **unused)
 	memset(longest, 'x', sizeof(longest) - 1);
 	assert_int_equal(state_write(longest, &s, &bytes, &error), -1);
 	assert_non_null(
-	    strstr(error.text, "cannot be written: File name too long: what was there"));
+	    strstr(error.text, "cannot be written: File name too long: nothing is changed"));
 	assert_int_equal(state_write("/nowhere/x", &s, &bytes, &error), -1);
 	assert_string_equal(error.text, "/nowhere/x: the state cannot be written: No such file or "
-					"directory: what was there stays");
+					"directory: nothing is changed");
 	snprintf(pipe, sizeof(pipe), "%s.pipe", path); /* of its own, as a fault would replace it */
 	assert_int_equal(mkfifo(pipe, 0600), 0);
 	assert_int_equal(state_write(pipe, &s, &bytes, &error), -1);
@@ -680,7 +680,8 @@ static void cleaned_before_it_is_locked(void **unused)
 	before_lock = clean_always; /* for so long as there is any sense in it */
 	assert_int_equal(save(), -1);
 	assert_true(left.n > 1 && locks == 2 * left.n);
-	assert_non_null(strstr(error.text, "cannot be written: Device or resource busy: what was"));
+	assert_non_null(
+	    strstr(error.text, "cannot be written: Device or resource busy: nothing is"));
 	assert_int_equal(in_folder(), 3);
 	as_it_was(NULL);
 }
@@ -811,7 +812,7 @@ static void no_second_descriptor(void **unused)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &were), 0);
 	state_free(&s);
 	assert_int_equal(result, -1);
-	assert_non_null(strstr(why.text, "cannot be written: Too many open files: what was there"));
+	assert_non_null(strstr(why.text, "cannot be written: Too many open files: nothing is"));
 	assert_int_equal(in_folder(), 3);
 	as_it_was(NULL);
 }
@@ -864,7 +865,8 @@ static void not_looked_at(void **unused)
 	for (size_t i = 0; i < ARRAY(fail); i++) {
 		before_lock = fail[i];
 		assert_int_equal(save(), -1);
-		assert_non_null(strstr(error.text, "cannot be written: Input/output error: what"));
+		assert_non_null(
+		    strstr(error.text, "cannot be written: Input/output error: nothing"));
 		assert_int_equal(locks, 1);
 		assert_int_equal(in_folder(), 3);
 		as_it_was(NULL);

@@ -204,6 +204,13 @@ static void test_sets_whose_values_keys_had(void **unused)
 
 		begin(keyed ? OF(SET("two") ", " VALUES("one"), ONE_KEYED)
 			    : OF(SET("two") ", " VALUES("one"), ONE_AA));
+		texts.text[0].list.about = NULL; /* read without values, as none counted by them */
+		assert_int_equal(successor_plan(&pacer, OF(VALUES("one"), ONE_KEYED), SUCCESSOR,
+						true, &s, &error),
+				 -1);
+		assert_string_equal(error.text, "eth0: set one was read while another change came, "
+						"which counts by its values: try again");
+		texts.text[0].list.about = &texts.text[0].about;
 		if (successor_plan(&pacer, OF(VALUES("one"), ONE_KEYED), SUCCESSOR, true, &s,
 				   &error))
 			fail_msg("%d: %s", error.line, error.text);

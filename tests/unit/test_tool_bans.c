@@ -200,14 +200,19 @@ static size_t lifted(const struct prefix *prefix)
 
 static void test_lifting(void **unused)
 {
-	struct prefix one;
+	struct prefix one, over;
 
 	(void)unused;
 	assert_int_equal(units_prefix("192.0.2.0/25", &one), 0);
 	assert_int_equal(lifted(&one), 1);
 	assert_int_equal(lifted(&one), 0);
-	assert_int_equal(lifted(NULL), 4);
+	assert_int_equal(lifted(NULL), 3); /* and one that has run out */
 	assert_true(!n[0] && !n[1]);
+	begin(unused);
+	assert_int_equal(units_prefix("198.51.100.1", &over), 0);
+	assert_int_equal(lifted(&over), 0);
+	assert_true(n[0] == 3 && n[1] == 1); /* it has gone, too */
+	n[0] = n[1] = 0;
 	assert_int_equal(lifted(NULL), 0);
 	control.tools = 0;
 	assert_int_equal(lifted(NULL), 0);
@@ -303,6 +308,7 @@ static void test_what_cannot_be_read(void **unused)
 			int result;
 
 			begin(unused);
+			tries[0][3].until_ns = 0; /* all run */
 			error.text[0] = 0;
 			fails_at = at;
 			result = ask(which, &done);

@@ -17,6 +17,7 @@ static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 static void emit_entry(const struct allow_entry *entry, uint64_t now_ns, void *arg)
 {
 	uint64_t hand_ns = left_ns(entry->hand_until_ns, now_ns);
+	bool by_hand = entry->by_hand && (!entry->hand_until_ns || hand_ns);
 	char prefix[64], left[32];
 	size_t *n = arg;
 
@@ -27,8 +28,8 @@ static void emit_entry(const struct allow_entry *entry, uint64_t now_ns, void *a
 	emit_string("prefix", prefix, "%s", prefix);
 	emit_uint("left_ns", left_ns(allow_until_ns(entry), now_ns), NULL);
 	emit_flag("of_policy", entry->of_policy, NULL);
-	emit_flag("by_hand", entry->by_hand, "%s%s%s", entry->of_policy ? "of the policy" : "",
-		  entry->of_policy && entry->by_hand ? ", " : "", entry->by_hand ? "by hand" : "");
+	emit_flag("by_hand", by_hand, "%s%s%s", entry->of_policy ? "of the policy" : "",
+		  entry->of_policy && by_hand ? ", " : "", by_hand ? "by hand" : "");
 	emit_uint("hand_left_ns", hand_ns, hand_ns ? "%s left" : NULL,
 		  allow_left_text(hand_ns, left, sizeof(left)));
 	emit_close();

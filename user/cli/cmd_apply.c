@@ -35,6 +35,10 @@ static int report(const struct attached *a, const struct options *o, const struc
 	emit_uint("new", fresh, "%zu new, ", fresh);
 	emit_uint("retired", plan->n_draining, "%zu retired\n", plan->n_draining);
 	emit_close();
+	if (plan->bans_left_out)
+		emit_uint("bans_left_out", plan->bans_left_out,
+			  "bans that it has no room for, and which end: %zu\n",
+			  plan->bans_left_out);
 	emit_uint("confirm_within_ns", o->confirm_ns,
 		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,
 		  units_duration_text(o->confirm_ns, text, sizeof(text)),

@@ -60,20 +60,48 @@ static int read_wishes(const struct options *o, struct wishes *w)
 
 /* --- add, del, list -------------------------------------------------------------------------- */
 
-static void emit_done(const struct attached *a, const char *name, const char *said, size_t done,
-		      size_t left_out)
+static void emit_done(const struct attached *a, const char *name, const char *said,
+		      const struct bans_done *done)
 {
 	emit_object("");
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);
-	emit_uint(name, done, said, done, units_plural(done));
-	emit_uint("left_out", left_out, NULL);
+	emit_uint(name, done->done, said, done->done, units_plural(done->done));
+	emit_uint("left_out", done->left_out, NULL);
+}
+
+static int emit_done_end(const struct attached *a)
+{
 	output_also(a);
 	emit_close();
+	return emit_end();
 }
 
 static const char *which_key(const struct wishes *w, size_t which)
 {
 	return which < w->n ? w->wish[which].key : "";
+}
+
+/* What comes into force later, unless it is said to be banned there. */
+static int complain_of(const struct attached *a, const struct wishes *w,
+		       const struct bans_lack *lack, const char *where)
+{
+	if (!lack->n)
+		return EXIT_DONE;
+	complaint("%s: %zu of %zu keys %s banned now, and not %s: %s is the first: %.300s",
+		  a->ifname, lack->n, w->n, lack->n == 1 ? "is" : "are", where,
+		  which_key(w, lack->which), lack->why.text);
+	return EXIT_FAILED;
+}
+
+static int complain_of_room(const struct attached *a, const struct wishes *w,
+			    const struct bans_done *done)
+{
+	if (!done->left_out)
+		return EXIT_DONE;
+	complaint("%s: there was no room for %zu of %zu keys, of which %s is the first: raise bans "
+		  "in the policy",
+		  a->ifname, done->left_out, w->n, which_key(w, done->which));
+	return EXIT_FAILED;
 }
 
 static int add_wishes(struct attached *a, const struct options *o, const struct wishes *w)
@@ -86,18 +114,23 @@ static int add_wishes(struct attached *a, const struct options *o, const struct 
 		error.line = done.which < w->n ? w->wish[done.which].line : 0;
 		return error.line ? complain("-", &error) : misused("ban", "%s", error.text);
 	}
-	if (code)
+	if (code) {
+		if (done.done)
+			change_noted(a);
+		(void)complain_of_room(a, w, &done);
 		return complain(NULL, &error);
+	}
 	change_noted(a);
 	emit_begin(o->json);
-	emit_done(a, "banned", "%zu key%s banned\n", done.done, done.left_out);
-	code = emit_end();
-	if (!done.left_out)
-		return code;
-	complaint("%s: there was no room for %zu of %zu keys, of which %s is the first: raise "
-		  "bans in the policy",
-		  a->ifname, done.left_out, w->n, which_key(w, done.which));
-	return EXIT_FAILED;
+	emit_done(a, "banned", "%zu key%s banned\n", &done);
+	emit_uint("left_out_before", done.before.n, NULL);
+	emit_uint("left_out_in_shadow", done.in_shadow.n, NULL);
+	code = emit_done_end(a);
+	if (complain_of_room(a, w, &done))
+		code = EXIT_FAILED;
+	if (complain_of(a, w, &done.before, "under the policy before, which may come back"))
+		code = EXIT_FAILED;
+	return complain_of(a, w, &done.in_shadow, "in its shadow") ? EXIT_FAILED : code;
 }
 
 static int add(struct attached *a, const struct options *o)
@@ -138,12 +171,16 @@ static int lift(struct attached *a, const struct options *o, const struct wishes
 
 	if (bans_lift(a, o->rule, wish, w ? w->n : 0, &done, &error))
 		return complain(NULL, &error);
-	if (w && done.left_out && !done.done)
+	if (w && done.left_out && !done.done && !done.of_shadow)
 		return not_banned(a, o, w, &done);
 	change_noted(a);
 	emit_begin(o->json);
-	emit_done(a, "lifted", "%zu ban%s lifted\n", done.done, done.left_out);
-	code = emit_end();
+	emit_done(a, "lifted", "%zu ban%s lifted", &done);
+	emit_uint("lifted_in_shadow", done.of_shadow,
+		  done.of_shadow != done.done && a->shadow_id ? "; %zu in its shadow" : NULL,
+		  done.of_shadow);
+	emit_text("\n");
+	code = emit_done_end(a);
 	if (done.done)
 		say_bans_come_back(a, o->rule);
 	return w && done.left_out ? not_banned(a, o, w, &done) : code;

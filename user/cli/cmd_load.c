@@ -75,27 +75,12 @@ static int show_loaded(struct attached *a, const struct options *o,
 	return o->n_args == 1 ? emit_end() : emit_many_end();
 }
 
-/* A pacer that nobody confirmed gives its place to the next. */
-static int make_way_on(const char *ifname, struct policy_error *error)
-{
-	struct policy_error unused;
-	struct attached was;
-	int result = 0;
-
-	if (attached_find(ifname, &was, &unused))
-		return 0;
-	if (load_trial_lapsed(&was))
-		result = load_trial_take_off(&was, error);
-	attached_release(&was);
-	return result;
-}
-
 static int make_way(const struct options *o, struct policy_error *error)
 {
 	int result = 0;
 
 	for (int i = 0; i < o->n_args && !result; i++)
-		result = make_way_on(o->args[i], error);
+		result = load_trial_make_way(o->args[i], error);
 	return result;
 }
 
@@ -323,24 +308,24 @@ const struct verb verb_load = {"load",
 			       .group = VERBS_ARG,
 			       .example = "xdp-pacer load eth0 -c policy.yaml --monitor"};
 
-/* last NULL: its counters cannot be read. */
-static int show_last(const struct attached *last, const char *ifname, const struct options *o)
+/* last NULL: its counters cannot be read, and why says why not. */
+static int show_last(const struct attached *last, const char *ifname, const struct options *o,
+		     struct policy_error *why)
 {
 	static struct reading counted;
-	struct policy_error error = {0};
-	bool known = last && !reading_count(last, &counted, &error);
+	bool known = last && !reading_count(last, &counted, why);
 
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", ifname, "%s: ", printable(ifname).text);
 	emit_flag("attached", false, "the pacer is off%s\n", known ? "; what it had counted:" : "");
 	if (last)
-		output_partners(last, "state shared with ", ", which goes on with it\n");
+		output_partners(last, "  state shared with ", ", which goes on with it\n");
 	if (known) {
 		output_stats(ifname, "last", &counted, NULL, NULL, false);
 		reading_free(&counted);
 	} else {
-		emit_null("last", NULL);
+		emit_null("last", "  what it had counted cannot be read: %s\n", why->text);
 	}
 	emit_close();
 	return emit_end();
@@ -349,10 +334,10 @@ static int show_last(const struct attached *last, const char *ifname, const stru
 /* The counters are there for as long as they are looked at; those of another version cannot be. */
 static int unload(const char *ifname, const struct options *o)
 {
-	struct policy_error error = {0}, unused;
+	struct policy_error error = {0}, why = {0};
 	struct pins_left left;
 	struct attached last;
-	bool known = !attached_find(ifname, &last, &unused);
+	bool known = !attached_find(ifname, &last, &why);
 	int code;
 
 	if (attach_undo(ifname, &left, &error)) {
@@ -362,7 +347,7 @@ static int unload(const char *ifname, const struct options *o)
 			change_noted(&last); /* for whoever follows it */
 		else
 			change_made();
-		code = show_last(known ? &last : NULL, ifname, o);
+		code = show_last(known ? &last : NULL, ifname, o, &why);
 		if (attach_undone(ifname, &left, &error))
 			code = complain(NULL, &error);
 	}

@@ -24,6 +24,7 @@
 #include "live/save.h"
 #include "live/serve.h"
 #include "live/state_file.h"
+#include "plan/keymask.h"
 #include "sets/texts.h"
 
 #define EVERY_NS (10 * 60 * 1000000000ull)
@@ -49,16 +50,20 @@ static const char *begun_name(enum served served)
 					   : "taken_over";
 }
 
-/* Of a pacer that is there, which is taken over. */
-static void keep_values(const char *ifname, struct policy *policy)
+/* Of a pacer that is there, which is taken over, or of the state that was saved. */
+static void keep_values(const char *ifname, const char *file, struct policy *policy)
 {
 	struct policy_error unused;
 	struct attached there;
+	struct state saved;
 
-	if (attached_find(ifname, &there, &unused))
-		return;
-	copies_keep_values(&there, policy);
-	attached_release(&there);
+	if (!attached_find(ifname, &there, &unused)) {
+		copies_keep_values(&there, policy);
+		attached_release(&there);
+	} else if (!state_read(file, &saved, &unused)) {
+		keymask_keep_values(policy, saved.bin);
+		state_free(&saved);
+	}
 }
 
 /* Signals wait from when all is read: before, one ends it, as it waits for a pipe. */
@@ -69,6 +74,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	static struct set_texts sets;
 	struct output_sets counted;
 	struct policy *policy;
+	struct restored restored;
 	enum served served;
 	int code, result;
 	char *text;
@@ -79,7 +85,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	if (code)
 		return code;
 	if (policy->n_sets)
-		keep_values(ifname, policy);
+		keep_values(ifname, o->state, policy);
 	result = set_texts_read(policy, &sets, &error) ||
 			 output_sets(policy, &sets, &counted, &error) ||
 			 output_memory_error(policy, 1, counted.all_bytes, &error)
@@ -87,8 +93,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 		     : 0;
 	code = result ? 0 : until_ended(ENDS_OF_SERVICE);
 	if (!result && !code)
-		result = serve_begin(ifname, &load, text, policy, &sets, o->state, a, &served, &why,
-				     &error);
+		result = serve_begin(ifname, &load, text, policy, &sets, o->state, a, &served,
+				     &restored, &why, &error);
 	set_texts_free(&sets);
 	policy_free(policy);
 	free(text);
@@ -107,6 +113,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	emit_object("");
 	emit_string("interface", ifname, "%s: ", printable(ifname).text);
 	emit_string("pacer", begun_name(served), "the pacer is %s\n", begun_text(served));
+	if (served == SERVED_RESTORED)
+		output_restored(&restored);
 	emit_close();
 	code = emit_end_line();
 	(void)flushed(); /* where it cannot be told it serves nevertheless, and fails at the end */

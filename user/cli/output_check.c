@@ -309,7 +309,8 @@ static void emit_bans(const struct policy *policy, const struct pacer_bans *bans
 			emit_text(" from outside alone (`xdp-pacer ban`)");
 	emit_close();
 	emit_uint("entries", entries,
-		  "\n    up to %" PRIu64 " keys at once; a change of this number ends all bans\n",
+		  "\n    up to %" PRIu64
+		  " keys at once; a change of this number keeps bans as far as it has room\n",
 		  entries);
 	emit_uint("filter_cells", 8 * (bans->filter_mask + 1ull), NULL);
 	emit_real("maybe_when_full", maybe,

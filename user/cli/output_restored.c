@@ -42,6 +42,9 @@ static const char *by_text(enum absence_by by)
 static void emit_left_out(const struct restored *r)
 {
 	emit_object("left_out");
+	emit_uint("limits", r->limits_left_out,
+		  r->limits_left_out ? "  %zu limit%s that the policy cannot go on with\n" : NULL,
+		  r->limits_left_out, units_plural(r->limits_left_out));
 	emit_uint("bans", r->bans_left_out,
 		  r->bans_left_out ? "  %zu ban%s found no room in the policy's table of bans\n"
 				   : NULL,
@@ -59,7 +62,8 @@ static void emit_left_out(const struct restored *r)
 
 void output_restored(const struct restored *r)
 {
-	bool left_out = r->bans_left_out || r->allowed_left_out || r->counters_left_out;
+	bool left_out =
+	    r->limits_left_out || r->bans_left_out || r->allowed_left_out || r->counters_left_out;
 	char away[64];
 
 	emit_object("restored");

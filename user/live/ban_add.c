@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Banning from outside, for bans.h and ban_enter.h. */
+#include "live/ban_mark.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "ban.h"
 #include "key.h"
 #include "live/ban_enter.h"
 #include "live/ban_notes.h"
@@ -16,10 +17,13 @@
 #include "live/secret.h"
 #include "parse.h"
 #include "plan/compile.h"
+#include "short.h"
+
+#define WISHED_KEYS (2 * PACER_LIMITERS_MAX)
 
 /* The keys that a wish is for: under a rule there may be limits by several kinds of keys. */
 struct wished {
-	struct pacer_ban_key key[2 * PACER_LIMITERS_MAX];
+	struct pacer_ban_key key[WISHED_KEYS];
 	size_t n;
 };
 
@@ -73,7 +77,10 @@ static void put_key(const struct pacer_rule *rule, const struct pacer_limiter *t
 		wished->key[wished->n++] = key;
 }
 
-/* An address is the source's where the rule has a limit by sources, else the destination's. */
+/*
+ * An address is the source's where the rule has a limit by sources, else the destination's. Limits
+ * that are there for a time alone are another policy's, and so are their keys.
+ */
 static void read_by(const struct pacer_rule *rule, const char *text, bool dst,
 		    struct wished *wished)
 {
@@ -82,8 +89,8 @@ static void read_by(const struct pacer_rule *rule, const char *text, bool dst,
 	for (size_t k = 0; k < rule->n_limiters; k++) {
 		struct policy_key kind = compile_key_of(rule->limiter[k].key_id);
 
-		if (!(kind.parts & KEY_PART_SRC) != dst || tally_key_read(&kind, text, &pkt) ||
-		    !tally_key_fits(&rule->limiter[k], &pkt))
+		if (rule->limiter[k].until_ns || !(kind.parts & KEY_PART_SRC) != dst ||
+		    tally_key_read(&kind, text, &pkt) || !tally_key_fits(&rule->limiter[k], &pkt))
 			continue;
 		if (pkt.family != PACER_FAMILY_6) /* one without an address is a key of both */
 			put_key(rule, &rule->limiter[k], &pkt, PACER_FAMILY_4, wished);
@@ -98,11 +105,16 @@ static int read_key(const struct policy_rule *named, const struct pacer_rule *ru
 	char keys[2 * POLICY_KEY_TEXT] = "", one[POLICY_KEY_TEXT];
 
 	wished->n = 0;
-	read_by(rule, text, false, wished);
-	if (!wished->n)
-		read_by(rule, text, true, wished);
+	for (int dst = 0; dst < 2 && !wished->n; dst++)
+		read_by(rule, text, dst, wished);
 	if (wished->n)
 		return 0;
+	if (!named->n_limits)
+		return policy_fail(
+		    error, 0,
+		    "rule %s has no limit, and so no keys: leave out --rule to ban a "
+		    "source",
+		    named->name);
 	for (size_t i = 0; i < named->n_limits; i++) {
 		size_t len = strlen(keys);
 
@@ -125,7 +137,7 @@ static int find_rule(const struct policy *policy, const char *name)
 	return -1;
 }
 
-/* -1 without a word where that table's policy has no such rule. */
+/* By the i-th policy, which has the rule. */
 static int read_wish(const struct attached *a, const struct ban_tables *t, uint32_t i,
 		     const char *rule, const char *text, struct wished *wished,
 		     struct policy_error *error)
@@ -135,9 +147,8 @@ static int read_wish(const struct attached *a, const struct ban_tables *t, uint3
 	if (!rule)
 		return read_source(text, wished, error);
 	r = find_rule(t->policy[i], rule);
-	return r < 0 ? -1
-		     : read_key(&t->policy[i]->rule[r], &a->copy[t->copy[i]].policy.rule[r], text,
-				wished, error);
+	return read_key(&t->policy[i]->rule[r], &a->copy[t->copy[i]].policy.rule[r], text, wished,
+			error);
 }
 
 static uint8_t length_of(const struct pacer_ban_key *key)
@@ -147,13 +158,39 @@ static uint8_t length_of(const struct pacer_ban_key *key)
 	return key->key_id & PACER_KEY_V6 ? kind.src6 : kind.src4;
 }
 
+/* The lengths of the sources that a table's policy has banned, which takes few. */
+struct lengths {
+	uint8_t len4[PACER_BAN_LENGTHS], len6[PACER_BAN_LENGTHS];
+};
+
+static void read_lengths(const struct attached *a, const struct ban_tables *t, struct lengths *of)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		of[i] = (struct lengths){0};
+		ban_notes_lengths(a->lines, &a->copy[t->copy[i]].policy, host_now_ns(), of[i].len4,
+				  of[i].len6);
+	}
+}
+
+/* In every table that the policies have: else one would come back that does not ask for it. */
+static bool put_length(const struct attached *a, const struct ban_tables *t, struct lengths *of,
+		       const struct pacer_ban_key *key)
+{
+	bool fits = true;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		fits &= !a->copy[t->copy[i]].policy.bans.sets ||
+			ban_notes_put(key->key_id & PACER_KEY_V6 ? of[i].len6 : of[i].len4,
+				      length_of(key));
+	return fits;
+}
+
 /* All of them, before the first is banned. */
 static int check_wishes(const struct attached *a, const struct ban_tables *t, const char *rule,
 			const struct ban_wish *wish, size_t n, struct bans_done *done,
 			struct policy_error *error)
 {
-	const struct pacer_policy *p = &a->copy[t->copy[0]].policy;
-	uint8_t len4[PACER_BAN_LENGTHS] = {0}, len6[PACER_BAN_LENGTHS] = {0};
+	struct lengths lengths[2];
 	struct wished wished;
 
 	done->which = n;
@@ -161,98 +198,231 @@ static int check_wishes(const struct attached *a, const struct ban_tables *t, co
 		policy_explain(error, 0, "%s: its policy has no rule %.100s", a->ifname, rule);
 		return BANS_WRONG;
 	}
-	ban_notes_lengths(a->lines, p, host_now_ns(), len4, len6);
+	read_lengths(a, t, lengths);
 	for (done->which = 0; done->which < n; done->which++) {
 		const char *text = wish[done->which].key;
-		bool six;
 
 		if (read_wish(a, t, 0, rule, text, &wished, error))
 			return BANS_WRONG;
-		six = wished.key[0].key_id & PACER_KEY_V6;
-		if (!rule && !ban_notes_put(six ? len6 : len4, length_of(&wished.key[0]))) {
+		if (!rule && !put_length(a, t, lengths, &wished.key[0])) {
 			policy_explain(error, 0,
-				       "%.100s: prefixes of %u other lengths are banned, and more "
-				       "kinds would cost every packet a look: write it as longer "
-				       "or shorter ones",
-				       text, PACER_BAN_LENGTHS);
+				       "%.100s: prefixes of %u other lengths are banned%s, and "
+				       "more kinds would cost every packet a look: write it as "
+				       "longer or shorter ones",
+				       text, PACER_BAN_LENGTHS,
+				       t->n > 1 ? " now or under the policy before" : "");
 			return BANS_WRONG;
 		}
 	}
 	return 0;
 }
 
-/* The entry's key moves over to its other set, if that has room. */
-static bool move_over(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS], uint32_t index)
+/* The policies that have the table say before that it holds the ban, lest a kill leaves one for
+ * which nobody asks. */
+static bool expect(struct attached *a, const struct ban_tables *t, uint32_t i,
+		   const struct pacer_ban_key *key, uint64_t now_ns)
 {
-	struct pacer_line *from = PACER_LINE_AT(q->table, index), copy;
-	struct pacer_ban_places at;
+	for (uint32_t k = 0; k < t->n; k++) {
+		struct pacer_policy *p = &a->copy[t->copy[k]].policy;
+		int news =
+		    ban_tables_same(a, t, i, k) ? ban_notes_expect(a->lines, p, key, now_ns) : 0;
 
-	if (!from || !ban_notes_read(from, q->now_ns, &copy))
-		return false;
-	q->key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
-	memcpy(q->key.word, copy.ban_key, sizeof(q->key.word));
-	q->note = copy.ban_note;
-	q->hash = pacer_ban_hash(&q->key, secret);
-	at = pacer_ban_places(q->bans, q->hash);
-	for (uint32_t i = 0; i < at.n; i++) {
-		struct pacer_line *to = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
-
-		if (to && !pacer_ban_runs(to, q->now_ns) &&
-		    pacer_ban_enter(to, q, copy.ban_until_ns))
-			return pacer_ban_lift(from, &q->key, q->now_ns);
+		if (news < 0)
+			return false;
+		if (news)
+			pacer_short_reshape(p, a->control, t->copy[k]);
 	}
-	return false;
+	return true;
 }
 
-/*
- * Both sets of the key are full: one of those that stand there may have room in its other set. A
- * packet may miss that one's ban if it looks just then. So a table that is three quarters full
- * still has room for every key.
- */
-static bool make_room(const struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS])
+enum ban_entered ban_enter(struct attached *a, const struct ban_tables *t, uint32_t i,
+			   const struct pacer_ban_key *key, uint64_t until_ns)
 {
-	struct pacer_ban_places at = pacer_ban_places(q->bans, q->hash);
-	struct pacer_ban_ask other = *q;
-
-	for (uint32_t i = 0; i < at.n; i++)
-		if (move_over(&other, secret, pacer_ban_place(&at, i)))
-			return true;
-	return false;
-}
-
-bool ban_enter(struct attached *a, uint32_t copy, const struct pacer_ban_key *key,
-	       uint64_t until_ns)
-{
-	const struct pacer_policy *p = &a->copy[copy].policy;
+	const struct pacer_policy *p = &a->copy[t->copy[i]].policy;
 	struct pacer_table table = {a->lines, a->n_lines};
 	const __u64 *secret = a->control->secret[p->secret & 1];
 	struct pacer_ban_ask q = {&table, &p->bans, host_now_ns(), {0, 0}, *key, 1};
 
+	if (!p->bans.sets) /* no lines are its own: those at its base are another's */
+		return BAN_NO_ROOM;
+	if (!expect(a, t, i, key, q.now_ns))
+		return BAN_NO_LENGTH;
 	q.hash = pacer_ban_hash(key, secret);
-	return pacer_ban_add(&q, until_ns) == PACER_BANNED ||
-	       (make_room(&q, secret) && pacer_ban_add(&q, until_ns) == PACER_BANNED);
+	return ban_tables_put(&q, secret, until_ns) ? BAN_ENTERED : BAN_NO_ROOM;
 }
 
-static bool enter_all(struct attached *a, const struct ban_tables *t, const char *rule,
-		      const struct ban_wish *wish)
+/* --- all of them ---------------------------------------------------------------------------- */
+
+static int lacks(enum ban_entered entered, struct policy_error *why)
 {
+	if (entered == BAN_NO_LENGTH)
+		return policy_fail(why, 0, "prefixes of %u other lengths are banned there",
+				   PACER_BAN_LENGTHS);
+	return policy_fail(why, 0, "there is no room: raise bans in that policy");
+}
+
+static uint64_t end_so_far(const struct attached *a, const struct ban_tables *t, uint32_t i,
+			   const struct pacer_ban_key *key)
+{
+	const struct pacer_policy *p = &a->copy[t->copy[i]].policy;
+	struct pacer_table table = {a->lines, a->n_lines};
+	struct pacer_ban_ask q = {&table, &p->bans, host_now_ns(), {0, 0}, *key, 0};
+
+	q.hash = pacer_ban_hash(key, a->control->secret[p->secret & 1]);
+	return p->bans.sets ? pacer_ban_until(&q) : 0;
+}
+
+/* The key's ban ends when it did before: was_ns, 0 for a key that was not banned. */
+static void take_back(struct attached *a, const struct ban_tables *t, uint32_t i,
+		      const struct pacer_ban_key *key, uint64_t until_ns, uint64_t was_ns)
+{
+	const struct pacer_policy *p = &a->copy[t->copy[i]].policy;
+	struct pacer_ban_places at =
+	    pacer_ban_places(&p->bans, pacer_ban_hash(key, a->control->secret[p->secret & 1]));
+
+	for (uint32_t k = 0; k < at.n && was_ns < until_ns; k++) {
+		struct pacer_line *line = &a->lines[pacer_ban_place(&at, k)];
+
+		if (pacer_ban_is(line, key))
+			(void)!pacer_cas64(&line->ban_until_ns, until_ns, was_ns);
+	}
+}
+
+/* Into the i-th table, all that the wish stands for. 0, or -1: none, and *why says why not. */
+static int enter_in(struct attached *a, const struct ban_tables *t, uint32_t i,
+		    const struct wished *wished, uint64_t until_ns, struct policy_error *why)
+{
+	uint64_t was_ns[WISHED_KEYS];
+
+	for (size_t n = 0; n < wished->n; n++) {
+		enum ban_entered entered;
+
+		was_ns[n] = end_so_far(a, t, i, &wished->key[n]);
+		entered = ban_enter(a, t, i, &wished->key[n], until_ns);
+		if (entered == BAN_ENTERED)
+			continue;
+		while (n-- > 0)
+			take_back(a, t, i, &wished->key[n], until_ns, was_ns[n]);
+		return lacks(entered, why);
+	}
+	return 0;
+}
+
+/* Are these keys of the i-th policy's rule, too? The same text may be another key there. */
+static bool are_keys(const struct attached *a, const struct ban_tables *t, uint32_t i,
+		     const char *rule, const char *text, const struct wished *wished)
+{
+	struct policy_error unused;
+	struct wished there;
+
+	if (!rule)
+		return true;
+	if (read_wish(a, t, i, rule, text, &there, &unused))
+		return false;
+	for (size_t n = 0; n < wished->n; n++)
+		if (!has_key(&there, &wished->key[n]))
+			return false;
+	return true;
+}
+
+/*
+ * What is banned in force, under another policy as well: in its table, unless that is the same. 0,
+ * also where it has no such rule, whose bans are nobody's there; or -1, and *why says why not.
+ */
+static int enter_elsewhere(struct attached *a, const struct ban_tables *t, uint32_t i,
+			   const char *rule, const char *text, const struct wished *wished,
+			   uint64_t until_ns, struct policy_error *why)
+{
+	if (rule && find_rule(t->policy[i], rule) < 0)
+		return 0;
+	if (!a->copy[t->copy[i]].policy.bans.sets)
+		return policy_fail(why, 0, "that policy keeps no table of bans");
+	if (!are_keys(a, t, i, rule, text, wished))
+		return policy_fail(why, 0, "rule %.100s counts by other keys there", rule);
+	return ban_tables_shared(a, t, i) ? 0 : enter_in(a, t, i, wished, until_ns, why);
+}
+
+static void note_lack(struct bans_lack *lack, size_t which, const struct policy_error *why)
+{
+	if (!lack->n++) {
+		lack->which = which;
+		lack->why = *why;
+	}
+}
+
+/* A shadow. */
+struct beside {
+	bool is;
+	struct attached a;
+	struct ban_tables t;
+};
+
+static int open_beside(const struct attached *a, struct beside *b, struct policy_error *error)
+{
+	struct policy_error why = {0};
+	int result = in_shadow_open(a, &b->a, error);
+
+	b->is = false;
+	if (result)
+		return result < 0 ? -1 : 0;
+	b->is = !secret_ready(&b->a, &why) && !ban_tables_open(&b->a, &b->t, &why);
+	if (b->is)
+		return 0;
+	attached_release(&b->a);
+	return in_shadow_fail(&why, error);
+}
+
+static void close_beside(struct beside *b)
+{
+	if (!b->is)
+		return;
+	ban_tables_note(&b->a, &b->t);
+	ban_tables_close(&b->t);
+	attached_release(&b->a);
+}
+
+/* What is not banned in force is not banned elsewhere either: it would come into force later. */
+static void add_one(struct attached *a, const struct ban_tables *t, struct beside *beside,
+		    const char *rule, const struct ban_wish *wish, size_t which,
+		    struct bans_done *done)
+{
+	struct policy_error why = {0};
 	uint64_t until_ns = wish->until_ns ? wish->until_ns
 			    : wish->for_ns ? host_now_ns() + wish->for_ns
 					   : PACER_NEVER;
-	bool entered = true;
+	struct wished wished;
+	bool out = read_wish(a, t, 0, rule, wish->key, &wished, &why) ||
+		   enter_in(a, t, 0, &wished, until_ns, &why);
 
-	for (uint32_t i = 0; i < t->n; i++) {
-		struct policy_error unused;
-		struct wished wished;
-
-		/* Under the policy before, the rule may be another one. */
-		if (ban_tables_shared(a, t, i) ||
-		    read_wish(a, t, i, rule, wish->key, &wished, &unused))
-			continue;
-		for (size_t k = 0; k < wished.n; k++)
-			entered &= ban_enter(a, t->copy[i], &wished.key[k], until_ns) || i;
+	if (wish->left_out)
+		*wish->left_out = out;
+	if (out) {
+		if (!done->left_out++)
+			done->which = which;
+		return;
 	}
-	return entered;
+	done->done++;
+	if (t->n > 1 && enter_elsewhere(a, t, 1, rule, wish->key, &wished, until_ns, &why))
+		note_lack(&done->before, which, &why);
+	if (beside->is &&
+	    enter_elsewhere(&beside->a, &beside->t, 0, rule, wish->key, &wished, until_ns, &why))
+		note_lack(&done->in_shadow, which, &why);
+}
+
+static int check_table(const struct attached *a, const struct ban_tables *t,
+		       struct policy_error *error)
+{
+	if (bans_room(a))
+		return 0;
+	if (t->n > 1)
+		return policy_fail(error, 0,
+				   "%s: the policy on trial keeps no table of bans: let it roll "
+				   "back, or confirm it and set bans",
+				   a->ifname);
+	return policy_fail(error, 0,
+			   "%s: its policy keeps no table of bans: `xdp-pacer set %s bans=%u` "
+			   "makes one",
+			   a->ifname, a->ifname, POLICY_BANS_DEFAULT);
 }
 
 static int add_all(struct attached *a, const struct ban_tables *t, const char *rule,
@@ -260,71 +430,34 @@ static int add_all(struct attached *a, const struct ban_tables *t, const char *r
 		   struct policy_error *error)
 {
 	int result = check_wishes(a, t, rule, wish, n, done, error);
+	struct beside beside;
 
 	if (result)
 		return result;
-	if (!bans_room(a))
-		return policy_fail(error, 0,
-				   "%s: its policy keeps no table of bans: `xdp-pacer set %s "
-				   "bans=%u` makes one",
-				   a->ifname, a->ifname, POLICY_BANS_DEFAULT);
-	if (secret_ready(a, error))
+	if (check_table(a, t, error) || secret_ready(a, error))
 		return -1;
-	for (size_t i = 0; i < n; i++) {
-		bool entered = enter_all(a, t, rule, &wish[i]);
-
-		if (entered)
-			done->done++;
-		else if (!done->left_out++)
-			done->which = i;
-		if (wish[i].left_out && !done->in_shadow)
-			*wish[i].left_out = !entered;
-	}
+	result = open_beside(a, &beside, error);
+	for (size_t i = 0; i < n; i++)
+		add_one(a, t, &beside, rule, &wish[i], i, done);
 	ban_tables_note(a, t);
-	return 0;
-}
-
-static int add_to(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
-		  struct bans_done *done, struct policy_error *error)
-{
-	struct ban_tables tables;
-	int result;
-
-	if (ban_tables_open(a, &tables, error))
-		return -1;
-	result = add_all(a, &tables, rule, wish, n, done, error);
-	ban_tables_close(&tables);
+	close_beside(&beside);
 	return result;
-}
-
-/* As far as a shadow has that rule and room for bans. */
-static int add_in_shadow(const struct attached *a, const char *rule, const struct ban_wish *wish,
-			 size_t n, struct policy_error *error)
-{
-	struct policy_error why = {0};
-	struct attached shadow;
-	struct bans_done also = {.in_shadow = true};
-	int result = in_shadow_open(a, &shadow, error);
-
-	if (result)
-		return result < 0 ? -1 : 0;
-	if (bans_room(&shadow))
-		result = add_to(&shadow, rule, wish, n, &also, &why);
-	attached_release(&shadow);
-	return result && result != BANS_WRONG ? in_shadow_fail(&why, error) : 0;
 }
 
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result;
+	struct ban_tables tables;
 
 	*done = (struct bans_done){0};
 	if (fd < 0)
 		return -1;
-	result = add_to(a, rule, wish, n, done, error);
-	if (!result)
-		result = add_in_shadow(a, rule, wish, n, error);
+	result = ban_tables_open(a, &tables, error);
+	if (!result) {
+		result = add_all(a, &tables, rule, wish, n, done, error);
+		ban_tables_close(&tables);
+	}
 	close(fd);
 	return result;
 }

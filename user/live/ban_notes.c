@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "live/ban_notes.h"
 
+#include "live/still.h"
 #include "lock.h"
 #include "plan/compile.h"
 #include "rules.h"
@@ -8,12 +9,15 @@
 
 bool ban_notes_read(const struct pacer_line *line, uint64_t now_ns, struct pacer_line *copy)
 {
-	uint32_t before = pacer_acquire((__u32 *)&line->ban_lock);
+	uint32_t before = pacer_acquire((__u32 *)&line->ban_lock), after;
 
-	*copy = *line;
+	still_words(line, copy, sizeof(*copy));
 	PACER_BARRIER();
-	return !(before & PACER_LOCK_HELD) && pacer_load(&line->ban_lock) == before &&
-	       copy->ban_until_ns > now_ns;
+	after = pacer_load(&line->ban_lock);
+	/* Held by who was killed it may be for long: as pacer_ban_holds, which packets go by. */
+	return !((before ^ after) & ~(PACER_LOCK_HELD | PACER_BAN_BY_TOOL)) &&
+	       copy->ban_until_ns > now_ns &&
+	       pacer_load64(&line->ban_until_ns) == copy->ban_until_ns;
 }
 
 static bool has_length(const uint8_t len[PACER_BAN_LENGTHS], uint8_t wanted)
@@ -37,6 +41,14 @@ static uint8_t length_of(uint32_t key_id, bool six)
 	struct policy_key kind = compile_key_of(key_id);
 
 	return six ? kind.src6 : kind.src4;
+}
+
+bool ban_notes_asked_for(const struct pacer_policy *p, const struct pacer_line *entry)
+{
+	bool six = entry->ban_key_id & PACER_KEY_V6;
+
+	return p->flags & PACER_SOURCES_BANNED &&
+	       has_length(six ? p->bans.len6 : p->bans.len4, length_of(entry->ban_key_id, six));
 }
 
 /* Of each prefix length of a family: is a source of it banned? Of each rule, is a key? */
@@ -100,6 +112,43 @@ void ban_notes_write(const struct pacer_line *lines, struct pacer_policy *p, uin
 		__atomic_or_fetch(&p->flags, PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
 	else
 		__atomic_and_fetch(&p->flags, ~PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
+}
+
+/* Of rules: a plain one is that again with the next policy. */
+static bool expect_rule(struct pacer_policy *p, uint32_t id)
+{
+	bool news = false;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		struct pacer_rule *rule = &p->rule[r];
+
+		if (!pacer_rules_has(&p->rules, r) || rule->id != id || rule->outside)
+			continue;
+		__atomic_store_n(&rule->outside, true, __ATOMIC_RELEASE);
+		if (rule->plain)
+			__atomic_store_n(&rule->plain, PACER_PLAIN_BANNING, __ATOMIC_RELEASE);
+		news = true;
+	}
+	return news;
+}
+
+int ban_notes_expect(const struct pacer_line *lines, struct pacer_policy *p,
+		     const struct pacer_ban_key *key, uint64_t now_ns)
+{
+	bool six = key->key_id & PACER_KEY_V6;
+	uint8_t *at = six ? p->bans.len6 : p->bans.len4, len = length_of(key->key_id, six);
+
+	if (key->rule != PACER_BAN_SOURCE)
+		return expect_rule(p, key->rule);
+	if (has_length(at, len) && p->flags & PACER_SOURCES_BANNED)
+		return 0;
+	if (!ban_notes_put(at, len)) { /* some may be of bans that have ended */
+		ban_notes_write(lines, p, now_ns);
+		if (!ban_notes_put(at, len))
+			return -1;
+	}
+	__atomic_or_fetch(&p->flags, PACER_SOURCES_BANNED, __ATOMIC_RELEASE);
+	return 1;
 }
 
 void ban_notes_lengths(const struct pacer_line *lines, const struct pacer_policy *p,

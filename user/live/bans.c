@@ -15,6 +15,7 @@
 #include "live/in_shadow.h"
 #include "live/tool_bans.h"
 #include "plan/compile.h"
+#include "sets/words.h"
 #include "parse.h"
 
 static const struct pacer_bans *table_of(const struct attached *a)
@@ -62,10 +63,25 @@ void bans_key_text(uint32_t key_id, const uint32_t words[PACER_KEY_WORDS], char 
 	tally_key_text(&kind, &pkt, buf, size);
 }
 
-static bool has_key(const struct pacer_rule *rule, uint32_t key_id)
+/*
+ * Are the key's values some that the sets of the limit have? One that no set has is no packet's.
+ * What sets had is not known of those that only a limit which drains counts by.
+ */
+static bool are_values(const struct pacer_limiter *t, const struct pacer_packet *pkt)
 {
+	for (uint32_t i = 0; i < 2; i++)
+		if (t->value[i] && !t->until_ns && !set_word_set(pkt->key[4 * i]))
+			return false;
+	return tally_key_fits(t, pkt);
+}
+
+static bool has_key(const struct pacer_rule *rule, const struct pacer_line *entry)
+{
+	struct pacer_packet pkt = packet_of(entry->ban_key_id, entry->ban_key);
+
 	for (size_t k = 0; k < rule->n_limiters; k++)
-		if (rule->limiter[k].key_id == key_id)
+		if (rule->limiter[k].key_id == (entry->ban_key_id & ~PACER_KEY_V6) &&
+		    are_values(&rule->limiter[k], &pkt))
 			return true;
 	return false;
 }
@@ -74,11 +90,11 @@ static bool has_key(const struct pacer_rule *rule, uint32_t key_id)
 static bool is_asked_for(const struct pacer_policy *p, const struct pacer_line *entry)
 {
 	if (entry->ban_rule == PACER_BAN_SOURCE)
-		return true;
+		return ban_notes_asked_for(p, entry);
 	for (size_t r = 0; r < PACER_RULES_MAX; r++)
 		if (p->rule[r].id == entry->ban_rule)
 			return (p->rule[r].ban_ns || p->rule[r].outside) &&
-			       has_key(&p->rule[r], entry->ban_key_id & ~PACER_KEY_V6);
+			       has_key(&p->rule[r], entry);
 	return false;
 }
 
@@ -148,7 +164,7 @@ struct wanted {
 struct wants {
 	const struct ban_wish *wish; /* NULL: all that there is, and the rest is unused */
 	size_t n_wishes;
-	bool *found;	   /* of each wish */
+	bool *found;	   /* of each wish; the caller's */
 	struct wanted *at; /* sorted */
 	size_t n, room;
 	uint32_t *kind;
@@ -165,7 +181,6 @@ static void wants_free(struct wants *w)
 	while (w->n)
 		free(w->at[--w->n].key);
 	free(w->at);
-	free(w->found);
 	free(w->kind);
 }
 
@@ -248,9 +263,6 @@ static int wants_read(struct wants *w, const struct attached *a, const struct ba
 
 	if (!wish)
 		return 0;
-	w->found = calloc(w->n_wishes + 1, sizeof(*w->found));
-	if (!w->found)
-		return -1;
 	for (uint32_t i = 0; i < t->n; i++)
 		if (note_kinds(w, a, &a->copy[t->copy[i]].policy.bans))
 			return -1;
@@ -283,9 +295,26 @@ static struct wanted *find_for(struct wanted *first, const struct wanted *end, u
 	return NULL;
 }
 
-/* Returns how many bans were lifted. */
+/* NULL: whatever the rule. During a trial it may be one that the other policy alone has. */
+static bool is_under(const char *rule, const struct pacer_line *entry, const struct ban *ban)
+{
+	return !rule || !strcmp(rule, ban->rule) || compile_name_id(rule) == entry->ban_rule;
+}
+
+static bool has_ban(const struct attached *a, const struct pacer_policy *p,
+		    const struct pacer_ban_key *key, uint64_t now_ns)
+{
+	struct pacer_table table = {a->lines, a->n_lines};
+	struct pacer_ban_ask q = {&table, &p->bans, now_ns, {0, 0}, *key, 0};
+
+	q.hash = pacer_ban_hash(key, a->control->secret[p->secret & 1]);
+	return p->bans.sets && pacer_ban_find(&q);
+}
+
+/* Returns how many bans were lifted, of which `first`, if there is one, has none. */
 static size_t lift_table(struct attached *a, const struct pacer_policy *p,
-			 const struct policy *policy, const char *rule, struct wants *wants)
+			 const struct pacer_policy *first, const struct policy *policy,
+			 const char *rule, struct wants *wants)
 {
 	uint64_t now_ns = host_now_ns();
 	size_t lifted = 0;
@@ -302,13 +331,14 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 		if (wants->wish)
 			at = find_for(find_wanted(wants, ban.key), wants->at + wants->n,
 				      copy.ban_until_ns);
-		if ((rule && strcmp(rule, ban.rule)) || (wants->wish && !at))
+		if (!is_under(rule, &copy, &ban) || (wants->wish && !at))
 			continue;
 		key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
 		memcpy(key.word, copy.ban_key, sizeof(key.word));
 		if (!pacer_ban_lift(line, &key, now_ns))
 			continue;
-		lifted++;
+		ban_tables_empty(a, p, &key, now_ns); /* its row */
+		lifted += !first || !has_ban(a, first, &key, now_ns);
 		for (; at && at < wants->at + wants->n && !strcmp(at->key, ban.key); at++)
 			wants->found[at->which] = true;
 	}
@@ -341,29 +371,26 @@ static int lift_of_tools(const struct attached *a, const struct wants *wants,
 static int lift_all(struct attached *a, const struct ban_tables *t, const char *rule,
 		    struct wants *wants, struct bans_done *done, struct policy_error *error)
 {
+	const struct pacer_policy *first = &a->copy[t->copy[0]].policy;
 	int result = 0;
 
-	for (uint32_t i = 0; i < t->n; i++)
+	for (uint32_t i = t->n; i-- > 0;) /* the first is asked while it has them */
 		if (!ban_tables_shared(a, t, i))
-			done->done +=
-			    lift_table(a, &a->copy[t->copy[i]].policy, t->policy[i], rule, wants);
+			done->done += lift_table(a, &a->copy[t->copy[i]].policy, i ? first : NULL,
+						 t->policy[i], rule, wants);
 	if (!rule)
 		result = lift_of_tools(a, wants, done, error);
-	for (size_t i = 0; wants->wish && i < wants->n_wishes; i++)
-		if (!wants->found[i] && !done->left_out++)
-			done->which = i;
 	ban_tables_note(a, t);
 	return result;
 }
 
 static int lift_from(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
-		     struct bans_done *done, struct policy_error *error)
+		     bool *found, struct bans_done *done, struct policy_error *error)
 {
 	struct ban_tables tables;
-	struct wants wants = {.wish = wish, .n_wishes = n};
+	struct wants wants = {.wish = wish, .n_wishes = n, .found = found};
 	int result;
 
-	*done = (struct bans_done){0};
 	if (ban_tables_open(a, &tables, error))
 		return -1;
 	result = wants_read(&wants, a, &tables) ? policy_fail(error, 0, "%s: no memory", a->ifname)
@@ -375,16 +402,17 @@ static int lift_from(struct attached *a, const char *rule, const struct ban_wish
 
 /* Those of a shadow, which may have others. */
 static int lift_in_shadow(const struct attached *a, const char *rule, const struct ban_wish *wish,
-			  size_t n, struct policy_error *error)
+			  size_t n, bool *found, struct bans_done *done, struct policy_error *error)
 {
 	struct policy_error why = {0};
 	struct attached shadow;
-	struct bans_done also;
+	struct bans_done also = {0};
 	int result = in_shadow_open(a, &shadow, error);
 
 	if (result)
 		return result < 0 ? -1 : 0;
-	result = lift_from(&shadow, rule, wish, n, &also, &why);
+	result = lift_from(&shadow, rule, wish, n, found, &also, &why);
+	done->of_shadow = also.done;
 	attached_release(&shadow);
 	return result ? in_shadow_fail(&why, error) : 0;
 }
@@ -393,12 +421,20 @@ int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish,
 	      struct bans_done *done, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result;
+	bool *found;
 
+	*done = (struct bans_done){0};
 	if (fd < 0)
 		return -1;
-	result = lift_from(a, rule, wish, n, done, error);
+	found = calloc(n + 1, sizeof(*found));
+	result = found ? lift_from(a, rule, wish, n, found, done, error)
+		       : policy_fail(error, 0, "%s: no memory", a->ifname);
 	if (!result)
-		result = lift_in_shadow(a, rule, wish, n, error);
+		result = lift_in_shadow(a, rule, wish, n, found, done, error);
+	for (size_t i = 0; found && wish && i < n; i++)
+		if (!found[i] && !done->left_out++)
+			done->which = i;
+	free(found);
 	close(fd);
 	return result;
 }

@@ -53,11 +53,20 @@ struct ban_wish {
 	uint64_t until_ns;
 };
 
+/* Wishes that are banned in force, and not there. */
+struct bans_lack {
+	size_t n;
+	size_t which;		 /* the first of them */
+	struct policy_error why; /* ... is not banned there */
+};
+
 struct bans_done {
-	size_t done;	 /* wishes that are banned, or bans that were lifted */
-	size_t left_out; /* wishes for which there was no room, or that were not banned */
+	size_t done;	 /* wishes that are banned, or bans that were lifted, in force or before */
+	size_t left_out; /* wishes for which there was no room, or that were banned nowhere */
 	size_t which;	 /* the first of them; of BANS_WRONG: the wish that is wrong, n: the rule */
-	bool in_shadow;	 /* what a shadow has no room for is not told of */
+	/* Under the policy that a trial would give way to, and in a shadow. */
+	struct bans_lack before, in_shadow;
+	size_t of_shadow; /* bans that were lifted there */
 };
 
 /* One of the wishes, or the rule, is not right: *error says what is not. Nothing is changed. */
@@ -65,9 +74,10 @@ struct bans_done {
 
 /*
  * Ban every key of n, under the rule or, with NULL, as sources. A ban that runs already lasts until
- * the later of both ends. 0, BANS_WRONG, or -1 with *error filled and nothing changed. A shadow
- * has them, too, as far as it has that rule and room; so with those that are lifted. -1 also where
- * that alone failed: *error says that it is done in force.
+ * the later of both ends. 0, BANS_WRONG, or -1 with *error filled and nothing changed. What is
+ * banned in force is banned under the policy before a trial and in a shadow, too, where that has
+ * the rule and a table; so with those that are lifted. -1 also where a shadow alone failed: *error
+ * says that it is done in force, and *done says what.
  */
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error);
@@ -83,7 +93,7 @@ int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish,
 
 /* The entries of the table of bans; 0 if there is none. */
 size_t bans_room(const struct attached *a);
-/* When it began: another table, which was empty then, has another number. */
+/* When it began: one that is empty, or has not all of the one before, has another number. */
 uint32_t bans_begun(const struct attached *a);
 
 #endif

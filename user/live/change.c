@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "live/allow_maps.h"
+#include "live/ban_tables.h"
 #include "live/copies.h"
 #include "live/draining.h"
 #include "live/fleet_shares.h"
@@ -46,6 +47,8 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 	result = draining_time(a, new, error);
 	if (until_ns)
 		trial_timed(a, old, new, until_ns);
+	if (copies_in_force(a) == next) /* a trial may be over already */
+		successor_settle(a, plan);
 	if (secret_move_bans(a, new, error) && !result)
 		result = CHANGE_LASTS;
 	if (until_ns && !copies_pending_ns(a))
@@ -105,6 +108,8 @@ static int lock_settled(struct attached *a, struct policy_error *error)
 		close(fd);
 		return -1;
 	}
+	if (fd >= 0)
+		ban_tables_free_held(a, &a->copy[copies_in_force(a)].policy.bans);
 	return fd;
 }
 

@@ -135,20 +135,6 @@ static bool has_kind(const struct pacer_policy *p, const struct pacer_ban_key *k
 	return false;
 }
 
-/* The key's entries, in the places of both secrets while bans move. */
-static void lift(struct attached *a, const struct pacer_policy *p, const struct pacer_ban_key *key,
-		 uint64_t now_ns)
-{
-	for (uint32_t s = 0; s < 2; s++) {
-		const __u64 *secret = a->control->secret[(p->secret + s) & 1];
-		struct pacer_ban_places at =
-		    pacer_ban_places(&p->bans, pacer_ban_hash(key, secret));
-
-		for (uint32_t i = 0; i < at.n && (!s || p->bans.moving); i++)
-			(void)!pacer_ban_lift(&a->lines[pacer_ban_place(&at, i)], key, now_ns);
-	}
-}
-
 /* When the key's ban ends; 0: it has none. */
 static uint64_t end_of(struct attached *a, const struct pacer_policy *p,
 		       const struct pacer_ban_key *key, uint64_t now_ns)
@@ -175,23 +161,24 @@ static bool has_length(const struct attached *a, const struct pacer_policy *p,
 }
 
 /* In one table. The one that a trial would give way to has it if it can. */
-static bool set_one(struct attached *a, uint32_t copy, const struct fleet_ban *ban)
+static bool set_one(struct attached *a, const struct ban_tables *t, uint32_t i,
+		    const struct fleet_ban *ban)
 {
-	const struct pacer_policy *p = &a->copy[copy].policy;
+	const struct pacer_policy *p = &a->copy[t->copy[i]].policy;
 	uint64_t now_ns = host_now_ns();
 
 	if (!p->bans.sets)
 		return !ban->until_ns;
 	if (!ban->until_ns) {
-		lift(a, p, &ban->key, now_ns);
+		ban_tables_empty(a, p, &ban->key, UINT64_MAX);
 		return true;
 	}
 	if (!has_kind(p, &ban->key) || ban->until_ns <= now_ns ||
 	    !has_length(a, p, &ban->key, now_ns))
 		return false;
 	if (end_of(a, p, &ban->key, now_ns) > ban->until_ns) /* its row would not go on */
-		lift(a, p, &ban->key, now_ns);
-	return ban_enter(a, copy, &ban->key, ban->until_ns);
+		ban_tables_empty(a, p, &ban->key, UINT64_MAX);
+	return ban_enter(a, t, i, &ban->key, ban->until_ns) == BAN_ENTERED;
 }
 
 int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct policy_error *error)
@@ -203,9 +190,9 @@ int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct p
 		return -1;
 	if (!secret_ready(a, error) && !ban_tables_open(a, &t, error)) {
 		for (size_t k = 0; k < n; k++) {
-			ban[k].done = set_one(a, t.copy[0], &ban[k]);
+			ban[k].done = set_one(a, &t, 0, &ban[k]);
 			if (t.n > 1 && !ban_tables_shared(a, &t, 1))
-				(void)set_one(a, t.copy[1], &ban[k]);
+				(void)set_one(a, &t, 1, &ban[k]);
 		}
 		ban_tables_note(a, &t);
 		ban_tables_close(&t);

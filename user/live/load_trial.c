@@ -107,6 +107,20 @@ static void watch(const struct attached *loaded)
 	_exit(0);
 }
 
+int load_trial_make_way(const char *ifname, struct policy_error *error)
+{
+	struct policy_error unused;
+	struct attached was;
+	int result = 0;
+
+	if (attached_find(ifname, &was, &unused))
+		return 0;
+	if (load_trial_lapsed(&was))
+		result = load_trial_take_off(&was, error);
+	attached_release(&was);
+	return result;
+}
+
 int load_trial_watch(const struct attached *a, struct policy_error *error)
 {
 	int status = 1;

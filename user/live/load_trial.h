@@ -23,4 +23,7 @@ int load_trial_watch(const struct attached *a, struct policy_error *error);
 /* Takes a pacer off that has lapsed, if it is still there. */
 int load_trial_take_off(struct attached *a, struct policy_error *error);
 
+/* Before a load: a pacer on the interface that nobody confirmed in time gives its place up. */
+int load_trial_make_way(const char *ifname, struct policy_error *error);
+
 #endif

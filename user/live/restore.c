@@ -12,8 +12,11 @@
 
 #include "ban.h"
 #include "live/ban_notes.h"
+#include "live/ban_tables.h"
 #include "live/host.h"
 #include "plan/carry.h"
+#include "plan/keymask.h"
+#include "plan/kinds.h"
 #include "plan/throttles.h"
 #include "short.h"
 
@@ -88,39 +91,19 @@ static void count_limits(const struct plan *plan, struct restored *what)
 
 /* --- bans ------------------------------------------------------------------------------------ */
 
-/* Into a table of another size: its key and its end are all that a ban is. */
-static bool enter_ban(const struct state *s, struct pacer_table *table,
-		      const struct pacer_policy *bin, const struct pacer_line *from,
-		      uint64_t now_ns)
-{
-	struct pacer_ban_ask q = {
-	    table,	   &bin->bans, now_ns, {0, 0}, {from->ban_rule, from->ban_key_id, {0}},
-	    from->ban_note};
-
-	if (!bin->bans.sets)
-		return false;
-	memcpy(q.key.word, from->ban_key, sizeof(q.key.word));
-	q.hash = pacer_ban_hash(&q.key, (const __u64 *)s->secret[bin->secret & 1]);
-	return pacer_ban_add(&q, from->ban_until_ns) == PACER_BANNED;
-}
-
 static void go_on_banning(struct state *s, struct pacer_policy *bin, bool kept, uint64_t now_ns,
 			  struct restored *what)
 {
 	const struct pacer_bans *old = &s->bin->bans;
 	struct pacer_table table = {s->lines, (uint32_t)s->n_lines};
-	uint64_t n = old->sets ? (uint64_t)old->sets * PACER_BAN_WAYS : 0;
+	struct pacer_line unused;
 
-	for (uint64_t i = 0; i < n; i++) {
-		struct pacer_line copy;
-
-		if (!ban_notes_read(&s->lines[old->base + i], now_ns, &copy))
-			continue;
-		if (kept || enter_ban(s, &table, bin, &copy, now_ns))
-			what->bans++;
-		else
-			what->bans_left_out++;
-	}
+	for (size_t i = 0; kept && i < (size_t)old->sets * PACER_BAN_WAYS; i++)
+		what->bans += ban_notes_read(&s->lines[old->base + i], now_ns, &unused);
+	if (!kept)
+		what->bans_left_out =
+		    ban_tables_carry(&table, old, bin, (const __u64 *)s->secret[bin->secret & 1],
+				     now_ns, &what->bans);
 	ban_notes_write(s->lines, bin, now_ns);
 }
 
@@ -220,6 +203,7 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 {
 	uint64_t bytes;
 	struct compile_previous previous = {s->policy, s->bin, 0, false, false};
+	int lost;
 
 	memset(what, 0, sizeof(*what));
 	what->absence = absence_between(&s->clocks, now);
@@ -230,6 +214,12 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 	previous.lines = s->n_lines;
 	if (compile_policy(policy, &previous, host, bin, plan, error))
 		return -1;
+	lost = keymask_lost_values(policy, bin);
+	if (lost >= 0)
+		return policy_fail(error, 0,
+				   "set %s was read without its values, by which limits of the "
+				   "saved state count: try again",
+				   policy->set[lost].name);
 	begin_at_zero(s, bin, plan, host->now_ns);
 	time_draining(bin, host->now_ns);
 	count_limits(plan, what);
@@ -237,6 +227,101 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 	leave_counters(s, policy, bin, what);
 	leave_set_counts(s, policy, bin);
 	return go_on_allowing(s, policy, host->now_ns, what, error);
+}
+
+/* --- limits that cannot be gone on with ------------------------------------------------------- */
+
+static bool has_values(const struct policy *policy, uint32_t name_id)
+{
+	for (size_t i = 0; i < policy->n_sets; i++)
+		if (policy->set[i].value && compile_name_id(policy->set[i].name) == name_id)
+			return true;
+	return !name_id; /* it counts by none */
+}
+
+/* Others of a rule may count in the same lines. */
+static bool has_lines(const struct pacer_rule *rule, uint32_t base)
+{
+	for (uint32_t k = 0; k < rule->n_limiters; k++)
+		if (compile_in_lines(&rule->limiter[k]) && rule->limiter[k].base == base)
+			return true;
+	return false;
+}
+
+/* Whoever gets its lines next finds them as nobody's. */
+static void clear(struct state *s, const struct pacer_rule *rule, const struct pacer_limiter *t)
+{
+	if (compile_in_lines(t) && !has_lines(rule, t->base))
+		memset(&s->lines[t->base], 0, compile_limiter_lines(t) * sizeof(*s->lines));
+}
+
+static size_t forget(struct state *s, struct pacer_rule *rule, const struct policy *policy)
+{
+	struct pacer_rule was = *rule;
+	bool goes[PACER_LIMITERS_MAX];
+	size_t n = 0;
+
+	rule->n_limiters = 0;
+	for (uint32_t k = 0; k < was.n_limiters; k++) {
+		const struct pacer_limiter *t = &was.limiter[k];
+
+		goes[k] = !policy || !has_values(policy, t->value_set[0]) ||
+			  !has_values(policy, t->value_set[1]);
+		if (!goes[k])
+			rule->limiter[rule->n_limiters++] = *t;
+		n += goes[k];
+	}
+	for (uint32_t k = 0; k < was.n_limiters; k++)
+		if (goes[k])
+			clear(s, rule, &was.limiter[k]);
+	return n;
+}
+
+size_t restore_forget(struct state *s, const struct policy *policy)
+{
+	size_t forgotten = 0;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		forgotten += forget(s, &s->bin->rule[r], policy);
+	return forgotten;
+}
+
+/* Can the policy go on from these limits? As they were when they were saved. */
+static bool fits(const struct state *s, const struct pacer_policy *saved,
+		 const struct policy *policy, const struct compile_host *host)
+{
+	static struct pacer_policy bin;
+	static struct plan plan;
+	const struct compile_host then = {host->resolution_ns, s->clocks.mono_ns, host->cpus};
+	struct compile_previous previous = {s->policy, saved, s->n_lines, false, false};
+	struct policy_error unused;
+	uint64_t bytes;
+
+	if (compile_memory(policy, host, &bytes, &unused))
+		return false;
+	if (previous.lines < bytes / sizeof(struct pacer_line))
+		previous.lines = bytes / sizeof(struct pacer_line);
+	return !compile_policy(policy, &previous, &then, &bin, &plan, &unused) &&
+	       keymask_lost_values(policy, &bin) < 0;
+}
+
+size_t restore_forget_unfit(struct state *s, const struct policy *policy,
+			    const struct compile_host *host)
+{
+	static struct pacer_policy kept;
+	size_t forgotten = 0;
+
+	kept = *s->bin;
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		kept.rule[r].n_limiters = 0;
+	for (size_t r = 0; r < PACER_RULES_MAX; r++) {
+		kept.rule[r].n_limiters = s->bin->rule[r].n_limiters;
+		if (!kept.rule[r].n_limiters || fits(s, &kept, policy, host))
+			continue;
+		kept.rule[r].n_limiters = 0;
+		forgotten += forget(s, &s->bin->rule[r], NULL);
+	}
+	return forgotten;
 }
 
 /* --- the maps -------------------------------------------------------------------------------- */

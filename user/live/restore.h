@@ -23,6 +23,7 @@ struct bpf_map;
 struct restored {
 	struct absence absence;
 	size_t limits_kept, limits_new, limits_draining;
+	size_t limits_left_out;		  /* by the caller, with restore_forget */
 	size_t bans, bans_left_out;	  /* that run; for which there is no room */
 	size_t allowed, allowed_left_out; /* by hand */
 	size_t counters_left_out;	  /* of rules that are no more */
@@ -40,6 +41,20 @@ struct restore_maps {
 int restore_plan(struct state *s, const struct policy *policy, const struct clocks *now,
 		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		 struct restored *what, struct policy_error *error);
+
+/*
+ * Before that: forgets limits of *s that count by values of sets which the policy does not have, as
+ * they cannot be gone on with. Their entries are cleared. Returns how many. Error: what these would
+ * have denied is let through, as by a pacer with new state; who calls it says that they are left
+ * out.
+ */
+size_t restore_forget(struct state *s, const struct policy *policy);
+/*
+ * The same of all limits of those rules with which the policy cannot go on from *s: their new
+ * limits and those that would drain beside them are too many. The other rules keep theirs.
+ */
+size_t restore_forget_unfit(struct state *s, const struct policy *policy,
+			    const struct compile_host *host);
 
 /* Fills maps of an object that is opened and not loaded yet, and `control`, before any packet. */
 int restore_fill(const struct state *s, const struct restore_maps *maps,

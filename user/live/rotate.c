@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/ban_mark.h"
+
 #include "live/rotate.h"
 
 #include <stdbool.h>
 #include <string.h>
-
-#include "ban.h"
 
 #define PASSES 32
 

@@ -13,6 +13,7 @@
 #include "live/copies.h"
 #include "live/device.h"
 #include "live/host.h"
+#include "live/load_trial.h"
 #include "live/site.h"
 #include "live/state_file.h"
 #include "sets/texts.h"
@@ -43,8 +44,11 @@ struct beginning {
 	const struct set_texts *sets;
 };
 
+/* The state does not fit the policy. */
+#define UNFIT (-2)
+
 static int load(const struct beginning *b, struct state *state, struct attached *a,
-		struct policy_error *error)
+		struct restored *restored, struct policy_error *error)
 {
 	static struct pacer_policy bin;
 	static struct plan plan;
@@ -52,13 +56,14 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 	int cpus = host_cpus(error);
 	struct compile_host host = {host_resolution_ns(), now.mono_ns, cpus};
 	struct attach_replaced replaced;
-	struct restored restored;
 	struct object_begin begin;
 	int fd = -1, result;
 
-	if (cpus < 1 ||
-	    (state ? restore_plan(state, b->policy, &now, &host, &bin, &plan, &restored, error)
-		   : compile_policy(b->policy, NULL, &host, &bin, &plan, error)))
+	if (cpus < 1)
+		return -1;
+	if (state && restore_plan(state, b->policy, &now, &host, &bin, &plan, restored, error))
+		return UNFIT;
+	if (!state && compile_policy(b->policy, NULL, &host, &bin, &plan, error))
 		return -1;
 	begin = (struct object_begin){.policy = b->policy,
 				      .bin = &bin,
@@ -78,27 +83,52 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 	return result;
 }
 
-/* It is better to pace with new state than not at all. */
-static int load_or_restore(const struct beginning *b, const char *file, struct attached *a,
-			   enum served *served, struct policy_error *why,
-			   struct policy_error *error)
+/*
+ * What the policy cannot go on with is forgotten: limits by values that it lacks, and, of a state
+ * that is unfit without them, those of the rules that make it so.
+ */
+static int restore(const struct beginning *b, const char *file, bool unfit, struct attached *a,
+		   struct restored *restored, struct policy_error *error)
 {
+	struct compile_host host = {host_resolution_ns(), host_now_ns(), host_cpus(error)};
 	struct state state;
+	size_t forgotten;
 	int result;
 
-	*served = SERVED_LOADED;
-	if (faccessat(AT_FDCWD, file, F_OK, AT_EACCESS) && errno == ENOENT)
-		return load(b, NULL, a, error);
-	if (!state_read(file, &state, why)) {
-		result = load(b, &state, a, why);
-		state_free(&state);
-		if (!result) {
-			*served = SERVED_RESTORED;
-			why->text[0] = 0;
-			return 0;
-		}
+	if (host.cpus < 1 || state_read(file, &state, error))
+		return -1;
+	forgotten = restore_forget(&state, b->policy);
+	if (unfit)
+		forgotten += restore_forget_unfit(&state, b->policy, &host);
+	result = load(b, &state, a, restored, error);
+	state_free(&state);
+	if (!result)
+		restored->limits_left_out = forgotten;
+	return result;
+}
+
+/* It is better to pace with less of the state, or with a new one, than not at all. */
+static int load_or_restore(const struct beginning *b, const char *file, struct attached *a,
+			   enum served *served, struct restored *restored, struct policy_error *why,
+			   struct policy_error *error)
+{
+	struct policy_error again = {0};
+	int result;
+
+	*served = SERVED_RESTORED;
+	if (faccessat(AT_FDCWD, file, F_OK, AT_EACCESS) && errno == ENOENT) {
+		*served = SERVED_LOADED;
+		return load(b, NULL, a, NULL, error);
 	}
-	return load(b, NULL, a, error);
+	result = restore(b, file, false, a, restored, why);
+	if (!result)
+		why->text[0] = 0;
+	else if (result == UNFIT)
+		result = restore(b, file, true, a, restored, &again);
+	if (!result)
+		return 0;
+	*served = SERVED_LOADED;
+	return load(b, NULL, a, NULL, error);
 }
 
 /* The program is replaced even by the same: which one it is cannot be told from outside. */
@@ -135,8 +165,8 @@ static int look(const char *ifname, bool *paced, uint32_t *abi, struct policy_er
 
 int serve_begin(const char *ifname, const struct attach_options *options, const char *text,
 		const struct policy *policy, const struct set_texts *sets, const char *file,
-		struct attached *a, enum served *served, struct policy_error *why,
-		struct policy_error *error)
+		struct attached *a, enum served *served, struct restored *restored,
+		struct policy_error *why, struct policy_error *error)
 {
 	struct attach_options replacing = *options;
 	struct beginning b = {ifname, &replacing, text, policy, sets};
@@ -144,14 +174,15 @@ int serve_begin(const char *ifname, const struct attach_options *options, const 
 	bool paced = false;
 
 	*why = (struct policy_error){0};
-	if (look(ifname, &paced, &abi, error) || put_up(ifname, error))
+	if (load_trial_make_way(ifname, error) || look(ifname, &paced, &abi, error) ||
+	    put_up(ifname, error))
 		return -1;
 	if (paced && abi == PACER_ABI_VERSION) {
 		*served = SERVED_TAKEN_OVER;
 		return take_over(&b, a, error);
 	}
 	replacing.replace = paced;
-	if (load_or_restore(&b, file, a, served, why, error))
+	if (load_or_restore(&b, file, a, served, restored, why, error))
 		return -1;
 	if (paced && *served == SERVED_LOADED && !*why->text)
 		policy_explain(why, 0,

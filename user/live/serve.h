@@ -20,14 +20,15 @@ enum served {
 };
 
 /*
- * Of a policy, with its sets. `why` is filled (its text, else "") where the saved state could not
- * be gone on with, or a pacer of another ABI was replaced: it paces all the same. A file that is
- * not there is no reason. 0, or -1 with *error filled: its line is not 0 where the policy is wrong.
- * An interface that is down is put up.
+ * Of a policy, with its sets. `why` is filled (its text, else "") where the saved state, or all of
+ * its limits, could not be gone on with, or a pacer of another ABI was replaced: it paces all the
+ * same. A file that is
+ * not there is no reason. Of SERVED_RESTORED, *restored is what became of it. 0, or -1 with *error
+ * filled: its line is not 0 where the policy is wrong. An interface that is down is put up.
  */
 int serve_begin(const char *ifname, const struct attach_options *options, const char *text,
 		const struct policy *policy, const struct set_texts *sets, const char *file,
-		struct attached *a, enum served *served, struct policy_error *why,
-		struct policy_error *error);
+		struct attached *a, enum served *served, struct restored *restored,
+		struct policy_error *why, struct policy_error *error);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "lock.h"
 #include "live/allow_maps.h"
+#include "live/ban_tables.h"
 #include "live/copies.h"
 #include "live/freeze.h"
 #include "live/host.h"
@@ -207,6 +208,7 @@ int state_take(const struct attached *a, uint32_t copy, struct state *s, struct 
 	s->secret_ready = a->control->secret_ready;
 	memcpy(s->secret, a->control->secret, sizeof(s->secret));
 	carry_each_region(s->bin, copy_region, &c);
+	ban_tables_free_held(a, &s->bin->bans);
 	copy_bans(&c, &s->bin->bans);
 	copy_throttles(&c);
 	s->clocks = clocks_read();

@@ -178,9 +178,8 @@ static int no_write(const char *file, struct policy_error *error)
 {
 	int cause = errno;
 
-	return policy_fail(error, 0,
-			   "%.200s: the state cannot be written: %s: what was there stays", file,
-			   strerror(cause));
+	return policy_fail(error, 0, "%.200s: the state cannot be written: %s: nothing is changed",
+			   file, strerror(cause));
 }
 
 /* Does the name still lead to the file that is open: 1, or 0; -1: it is not known, see errno. */

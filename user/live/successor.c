@@ -9,12 +9,14 @@
 
 #include "live/allow_maps.h"
 #include "live/ban_notes.h"
+#include "live/ban_tables.h"
 #include "live/copies.h"
 #include "live/grace.h"
 #include "live/host.h"
 #include "live/secret.h"
 #include "live/sets_maps.h"
 #include "plan/compile.h"
+#include "plan/keymask.h"
 #include "plan/shares.h"
 #include "plan/throttles.h"
 #include "record.h"
@@ -224,6 +226,12 @@ static int find_sets(const struct attached *a, const struct policy *old, const s
 			return policy_fail(error, new->set[i].line,
 					   "%s: the policy in force has no set %s: apply a policy",
 					   a->ifname, new->set[i].name);
+		if (s->sets && policy_set_named(new, &new->set[i]) && new->set[i].value &&
+		    !s->sets->text[i].list.about)
+			return policy_fail(error, 0,
+					   "%s: set %s was read while another change came, which "
+					   "counts by its values: try again",
+					   a->ifname, new->set[i].name);
 		if (!s->sets && policy_set_named(new, &new->set[i]) &&
 		    !policy_set_named(old, &old->set[k]))
 			return policy_fail(error, new->set[i].line,
@@ -289,6 +297,18 @@ static uint64_t next_serial(const struct attached *a, enum successor_how how)
 	return how == SUCCESSOR_BY_ITSELF && is == last ? is : last + 1;
 }
 
+/*
+ * What was taken off the list by hand stays off until a policy that lists it is applied. That is
+ * none which has the sets as they are, and lists what the one in force does.
+ */
+static bool keeps_list(const struct policy *old, const struct policy *new,
+		       const struct successor *s)
+{
+	return !s->sets && old->n_allow == new->n_allow &&
+	       (!new->n_allow ||
+		!memcmp(old->allow, new->allow, new->n_allow * sizeof(*new->allow)));
+}
+
 int successor_plan(struct attached *a, const char *text, enum successor_how how, bool trial,
 		   struct successor *s, struct policy_error *error)
 {
@@ -308,14 +328,14 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	if (!result) {
 		s->other_fleet = shares_fleet(&old->fleet) ^ shares_fleet(&new->fleet);
 		s->forgets = new->fleet.on && s->other_fleet;
+		keymask_keep_values(new, s->bin);
 		result = find_sets(a, old, new, s, error);
 	}
 	if (!result)
 		s->bin->serial = next_serial(a, how);
-	/* By itself: what was taken off the list by hand stays off. */
 	if (!result)
-		result = how == SUCCESSOR_BY_ITSELF ? allow_maps_read(a, now, &s->list, error)
-						    : allow_maps_next(a, new, &s->list, error);
+		result = keeps_list(old, new, s) ? allow_maps_read(a, now, &s->list, error)
+						 : allow_maps_next(a, new, &s->list, error);
 	policy_free(old);
 	policy_free(new);
 	if (result)
@@ -329,13 +349,22 @@ static int put_secret(struct attached *a, const struct successor *s, struct poli
 	return s->plan->rotated ? secret_draw(a, s->bin->secret, error) : secret_ready(a, error);
 }
 
+/* Into a table of another size, which is empty or has some of them. */
+static size_t carry_bans(struct attached *a, const struct pacer_policy *old,
+			 const struct pacer_policy *new)
+{
+	struct pacer_table table = {a->lines, (uint32_t)a->n_lines};
+
+	return ban_tables_carry(&table, &old->bans, new,
+				(const __u64 *)a->control->secret[new->secret & 1], host_now_ns(),
+				NULL);
+}
+
 int successor_write(struct attached *a, const char *text, struct successor *s,
 		    struct policy_error *error)
 {
 	uint32_t now = copies_in_force(a), next = now ^ 1;
 
-	if (s->plan->bans == PLAN_KEPT)
-		ban_notes_write(a->lines, s->bin, host_now_ns());
 	if (grace(a->ifname, error) || put_secret(a, s, error) ||
 	    clear_new(a, &a->copy[now].policy, s->bin, s->plan, error) ||
 	    clear_set_counters(a, s, error) ||
@@ -344,12 +373,33 @@ int successor_write(struct attached *a, const char *text, struct successor *s,
 	    allow_maps_write(a, next, &s->list, error) ||
 	    make_samples(a, &s->bin->sampling, &s->made, error))
 		return -1;
+	if (s->plan->bans == PLAN_NEW)
+		(void)carry_bans(a, &a->copy[now].policy, s->bin);
+	ban_notes_write(a->lines, s->bin, host_now_ns());
 	pacer_short_arm(s->bin, a->control, next);
 	s->serial_before = a->copy[next].policy.serial;
 	a->copy[next].policy = *s->bin;
 	memset(a->copy[next].text, 0, PACER_DOC_MAX);
 	memcpy(a->copy[next].text, text, strlen(text));
 	return 0;
+}
+
+void successor_settle(struct attached *a, struct plan *plan)
+{
+	uint32_t now = copies_in_force(a);
+	const struct pacer_policy *old = &a->copy[now ^ 1].policy;
+	struct pacer_policy *new = &a->copy[now].policy;
+	struct policy_error unused;
+
+	if (plan->bans == PLAN_KEPT || !old->bans.sets)
+		return;
+	if (new->bans.sets) /* else nobody is banned any more, whenever it was */
+		(void)grace(a->ifname, &unused);
+	plan->bans_left_out = carry_bans(a, old, new);
+	if (!plan->bans_left_out) /* it is as good as the one before */
+		new->bans.begun = old->bans.begun;
+	ban_notes_write(a->lines, new, host_now_ns());
+	pacer_short_reshape(new, a->control, now);
 }
 
 void successor_undo(const struct attached *a, const struct successor *s)

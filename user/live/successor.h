@@ -43,6 +43,12 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
  */
 int successor_write(struct attached *a, const char *text, struct successor *s,
 		    struct policy_error *error);
+/*
+ * Once it is in force: a table of bans of another size has what the one before banned until then,
+ * as far as it has room. Killed before, what packets were banned for just then is banned again as
+ * they go on.
+ */
+void successor_settle(struct attached *a, struct plan *plan);
 /* It does not come into force after all: gives back what was made for it alone. */
 void successor_undo(const struct attached *a, const struct successor *s);
 void successor_free(struct successor *s);

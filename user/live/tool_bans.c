@@ -154,19 +154,45 @@ int tool_bans_find(const struct attached *a, const struct prefix *source, uint64
 	return longest.found && ban->until_ns > now_ns;
 }
 
-/* Counts it in *n, if it is there. */
-static int delete (const struct attached *a, const struct prefix *prefix, size_t *n,
-		   struct policy_error *error)
+static int unlifted(const struct attached *a, struct policy_error *error)
+{
+	return policy_fail(error, 0, "%s: a ban of another tool cannot be lifted: %s", a->ifname,
+			   strerror(errno));
+}
+
+static struct pacer_tools6 key_of(const struct prefix *prefix)
 {
 	struct pacer_tools6 key = {.prefixlen = prefix->len};
 
 	memcpy(key.addr, prefix->addr, prefix->family == 4 ? 4 : 16);
-	if (!bpf_map_delete_elem(trie_of(a, prefix->family), &key))
-		++*n;
+	return key;
+}
+
+/* Counts it in *n, if it is there, and a ban that runs: what has run out denies nobody. */
+static int delete (const struct attached *a, const struct tool_ban *ban, size_t *n,
+		   struct policy_error *error)
+{
+	struct pacer_tools6 key = key_of(&ban->prefix);
+
+	if (!bpf_map_delete_elem(trie_of(a, ban->prefix.family), &key))
+		*n += ban->until_ns > host_now_ns();
 	else if (errno != ENOENT)
-		return policy_fail(error, 0, "%s: a ban of another tool cannot be lifted: %s",
-				   a->ifname, strerror(errno));
+		return unlifted(a, error);
 	return 0;
+}
+
+/* If the prefix has an entry, the trie finds none that is longer. */
+static int delete_one(const struct attached *a, const struct prefix *prefix, size_t *n,
+		      struct policy_error *error)
+{
+	struct pacer_tools6 key = key_of(prefix);
+	struct pacer_tools_value value;
+	struct tool_ban ban;
+
+	if (bpf_map_lookup_elem(trie_of(a, prefix->family), &key, &value))
+		return errno == ENOENT ? 0 : unlifted(a, error);
+	ban = ban_of(prefix->family, &key, &value);
+	return delete (a, &ban, n, error);
 }
 
 static bool take_first(const struct tool_ban *ban, void *arg)
@@ -182,7 +208,7 @@ int tool_bans_lift(const struct attached *a, const struct prefix *prefix, size_t
 	if (!a->control->tools)
 		return 0;
 	if (prefix)
-		return delete (a, prefix, n, error);
+		return delete_one(a, prefix, n, error);
 	for (uint32_t i = 0; i < STEPS; i++) {
 		struct tool_ban ban = {.prefix = {.family = 0}};
 
@@ -190,7 +216,7 @@ int tool_bans_lift(const struct attached *a, const struct prefix *prefix, size_t
 			return -1;
 		if (!ban.prefix.family)
 			break;
-		if (delete (a, &ban.prefix, n, error))
+		if (delete (a, &ban, n, error))
 			return -1;
 	}
 	return 0;

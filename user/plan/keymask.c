@@ -104,6 +104,15 @@ static bool counts_by(const struct pacer_policy *bin, uint32_t set)
 	return false;
 }
 
+int keymask_lost_values(const struct policy *policy, const struct pacer_policy *bin)
+{
+	for (size_t i = 0; i < policy->n_sets; i++)
+		if (!policy_set_named(policy, &policy->set[i]) &&
+		    counts_by(bin, compile_name_id(policy->set[i].name)))
+			return (int)i;
+	return -1;
+}
+
 void keymask_keep_values(struct policy *policy, const struct pacer_policy *bin)
 {
 	for (size_t i = 0; i < policy->n_sets; i++)

@@ -18,6 +18,9 @@ struct policy_key compile_key_of(uint32_t key_id);
  * Call it before they are read (sets/texts.h), where the policy is to follow *bin.
  */
 void keymask_keep_values(struct policy *policy, const struct pacer_policy *bin);
+/* The number of a set of the policy whose values limits of *bin count by, and whose values it does
+ * not keep; -1: there is none. */
+int keymask_lost_values(const struct policy *policy, const struct pacer_policy *bin);
 
 static inline bool keymask_same(const struct pacer_limiter *a, const struct pacer_limiter *b)
 {

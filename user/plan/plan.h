@@ -38,6 +38,7 @@ struct plan {
 	struct plan_pool pool[PACER_POOLS_MAX]; /* as in the policy */
 	size_t n_pools;
 	enum plan_state bans;  /* of the table of bans, if there is one */
+	size_t bans_left_out;  /* for which another table has no room, once it is in force */
 	enum plan_state flows; /* of the table of flows, if there is one */
 	bool rotated;  /* its limits are hashed with another secret than the previous one's */
 	uint32_t cpus; /* that leases of throttles are shared out to */
