@@ -542,6 +542,9 @@ static uint64_t packets_ns(uint32_t cpu, bool exact)
 		     : pacer_later(kernel_now_ns - kernel_now_ns % RESOLUTION, seen_ns[cpu]);
 }
 
+/* Of the policy in force, PACER_SETS_MAX each; NULL: none. */
+static const struct pacer_set *judged_sets, *judged_hands;
+
 static uint32_t judge(uint32_t cpu, struct sent p)
 {
 	struct pacer_policy *policy = &copies[copies_in_force(&pacer)].policy;
@@ -549,7 +552,9 @@ static uint32_t judge(uint32_t cpu, struct sent p)
 				    .policy = policy,
 				    .secret = (const __u64 *)control->secret,
 				    .throttle = throttles,
-				    .lease = lease[cpu]};
+				    .lease = lease[cpu],
+				    .set = judged_sets,
+				    .hand = judged_hands};
 	struct pacer_walk walk = {.state = &state,
 				  .pkt = {.key = {[PACER_WORD_SADDR] = address_of(p.source),
 						  [PACER_WORD_DADDR] = 0x0a000100,
@@ -846,7 +851,7 @@ static inline void restart(const struct variant *v, uint64_t off_ns, uint64_t bo
 }
 
 /* Run all of a test, with a file to save to. */
-static int with_saved(int (*tests)(void))
+static inline int with_saved(int (*tests)(void))
 {
 	int file = mkstemp(saved), result;
 

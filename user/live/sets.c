@@ -370,7 +370,10 @@ static int read_values(const struct attached *a, uint32_t copy, uint32_t number,
 	return -1;
 }
 
-/* The map of what is there by hand; its values are told as the copy's policy tells them. */
+/*
+ * The map of what is there by hand. Its values are told as the copy's policy tells them; where that
+ * has none for the set, they are kept for a policy that has some.
+ */
 static int new_hand(const struct attached *a, uint32_t copy, uint32_t number, struct set_hand *hand,
 		    uint32_t serial)
 {
@@ -380,12 +383,23 @@ static int new_hand(const struct attached *a, uint32_t copy, uint32_t number, st
 	if (!hand->names.n)
 		return set_maps_new_hand(hand, serial);
 	if (read_values(a, copy, number, &v))
-		return -1;
+		return errno == ENODATA ? set_maps_new_hand(hand, serial) : -1;
 	hand->about = &v.about;
 	fd = set_maps_new_hand(hand, serial);
 	hand->about = NULL;
 	free_values(&v);
 	return fd;
+}
+
+/* 0; -1: ENODATA, or no memory. */
+static int takes_values(const struct attached *a, uint32_t copy, uint32_t number)
+{
+	struct values v;
+
+	if (read_values(a, copy, number, &v))
+		return -1;
+	free_values(&v);
+	return 0;
 }
 
 static int plan_hand(const struct attached *a, uint32_t copy, uint32_t number,
@@ -411,8 +425,10 @@ static int plan_add(const struct attached *a, const struct where *where, uint32_
 {
 	uint32_t copy = where->copy[i], number = where->number[i];
 	struct set_hand hand = {.n = 0};
-	int result = sets_maps_hand(a, copy, number, &hand);
+	int result = c->add->names.n ? takes_values(a, copy, number) : 0;
 
+	if (!result)
+		result = sets_maps_hand(a, copy, number, &hand);
 	for (size_t k = 0; k < c->add->n && !result; k++)
 		result = set_hand_add_named(&hand, &c->add->entry[k].e, c->add->entry[k].until_ns,
 					    set_hand_value(c->add, &c->add->entry[k]));
