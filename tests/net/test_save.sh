@@ -413,8 +413,21 @@ exact()
 	done
 }
 
+# A stack of 128 KiB is enough, as of a thread or under a low limit: the state is kept elsewhere.
+on_a_small_stack()
+{
+	limit ten 10
+	load ten
+	arrive "10" n=20
+	(ulimit -s 128 && pacer save s0 "$(file)" --and-unload >/dev/null) || fail "save" || return
+	(ulimit -s 128 && pacer load s0 -c "$work/ten.yaml" --restore "$(file)" >/dev/null) || fail "load" || return
+	arrive "0" n=20
+	off
+}
+
 net_up
 check save-exact exact
+check save-on-a-small-stack on_a_small_stack
 check save-goes-on from_the_copy
 check save-goes-on-to-the-last-packet from_the_last_packet
 check save-another-policy another_policy

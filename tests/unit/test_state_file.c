@@ -44,6 +44,7 @@ enum {
 	AT_SET_COUNTS = 84,
 	AT_CLOCKS = 88, /* behind them the secrets, twice, and the header ends */
 	HEADER = AT_CLOCKS + sizeof(struct clocks) + 2 * PACER_SECRETS * sizeof(uint64_t),
+	COUNTERS = PACER_COUNTERS_MAX * sizeof(struct pacer_counters),
 };
 
 static char folder[] = "/tmp/test_state_file.XXXXXX", path[64];
@@ -350,8 +351,7 @@ static void beyond(void **unused)
 	f = fopen(path, "r");
 	assert_true(f && fread(other, 1, bytes, f) == bytes);
 	fclose(f);
-	at = other + HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter) +
-	     sizeof(s.set_count);
+	at = other + HEADER + sizeof(*s.bin) + strlen(POLICY) + COUNTERS + sizeof(s.set_count);
 	assert_int_equal(at[0], 3);
 	memcpy(at, &i, sizeof(i)); /* no such throttle */
 	put_summed(other, bytes);
@@ -386,7 +386,7 @@ static void beyond(void **unused)
 	for (uint64_t part = HEADER, k = 0; k < 9; k++) {
 		const uint64_t parts[] = {sizeof(*s.bin),
 					  strlen(POLICY),
-					  sizeof(s.counter),
+					  COUNTERS,
 					  sizeof(s.set_count),
 					  sizeof(i),
 					  sizeof(one),
@@ -406,7 +406,7 @@ static void beyond(void **unused)
 		part += parts[k];
 	}
 	put_summed(other, bytes);
-	ends_with_a_throttle(other, HEADER + sizeof(*s.bin) + strlen(POLICY) + sizeof(s.counter) +
+	ends_with_a_throttle(other, HEADER + sizeof(*s.bin) + strlen(POLICY) + COUNTERS +
 					sizeof(s.set_count) + sizeof(i) + sizeof(one));
 	other[HEADER + sizeof(*s.bin) + 5] = 0; /* a text that ends before its end */
 	put_summed(other, bytes);

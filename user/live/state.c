@@ -27,6 +27,7 @@ int state_init(struct state *s, uint64_t n_lines)
 	memset(s, 0, sizeof(*s));
 	s->bin = calloc(1, sizeof(*s->bin));
 	s->throttle = calloc(PACER_THROTTLES, sizeof(*s->throttle));
+	s->counter = calloc(PACER_COUNTERS_MAX, sizeof(*s->counter));
 	s->n_lines = s->room = n_lines;
 	/* Pages that nobody writes to take no memory. */
 	at = n_lines && n_lines <= PACER_LINES_MAX
@@ -34,7 +35,7 @@ int state_init(struct state *s, uint64_t n_lines)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
 		 : MAP_FAILED;
 	s->lines = at == MAP_FAILED ? NULL : at;
-	if (s->bin && s->throttle && s->lines && !allowlist_init(&s->allow))
+	if (s->bin && s->throttle && s->counter && s->lines && !allowlist_init(&s->allow))
 		return 0;
 	state_free(s);
 	return -1;
@@ -50,6 +51,7 @@ void state_free(struct state *s)
 	free(s->text);
 	free(s->bin);
 	free(s->throttle);
+	free(s->counter);
 	memset(s, 0, sizeof(*s));
 }
 

@@ -33,7 +33,7 @@ struct state {
 	uint64_t n_lines, room; /* lines, and how many there is memory for */
 	struct pacer_line *lines;
 	struct pacer_throttle_state *throttle; /* PACER_THROTTLES */
-	struct pacer_counters counter[PACER_COUNTERS_MAX];
+	struct pacer_counters *counter;	       /* PACER_COUNTERS_MAX */
 	struct pacer_set_count set_count[PACER_SET_COUNTERS];
 	struct allowlist allow; /* what is on it by hand */
 };

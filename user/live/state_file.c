@@ -16,15 +16,16 @@
 
 #include "config/durable.h"
 
-#define MAGIC	     "PACERST\n"
-#define ORDER	     0x01020304u
-#define BESIDE	     ".unfinished-" /* a name that nobody gives a copy */
-#define ANY	     6		    /* letters behind it */
-#define BYTES_MAX    (64ull << 30)
-#define RUN_LINES    4096u /* lines that are looked at together for being empty at the end */
-#define WITHOUT_SETS 1u	   /* the version before */
-#define SUM_BYTES    sizeof(uint32_t)
-#define CHUNK_MAX    (1u << 30) /* of zlib */
+#define MAGIC	       "PACERST\n"
+#define ORDER	       0x01020304u
+#define BESIDE	       ".unfinished-" /* a name that nobody gives a copy */
+#define ANY	       6	      /* letters behind it */
+#define BYTES_MAX      (64ull << 30)
+#define RUN_LINES      4096u /* lines that are looked at together for being empty at the end */
+#define WITHOUT_SETS   1u    /* the version before */
+#define SUM_BYTES      sizeof(uint32_t)
+#define CHUNK_MAX      (1u << 30) /* of zlib */
+#define COUNTERS_BYTES (PACER_COUNTERS_MAX * sizeof(struct pacer_counters))
 
 /*
  * What follows, in this order: the policy, its text, counters, those of sets, throttles, the
@@ -125,7 +126,7 @@ static void put_body(struct out *o, const struct state *s, struct header *h)
 {
 	put(o, s->bin, sizeof(*s->bin));
 	put(o, s->text, h->text_bytes);
-	put(o, s->counter, sizeof(s->counter));
+	put(o, s->counter, COUNTERS_BYTES);
 	put(o, s->set_count, sizeof(s->set_count));
 	h->n_throttles = put_throttles(o, s);
 	put(o, s->allow.entry, s->allow.n * sizeof(*s->allow.entry));
@@ -143,7 +144,7 @@ static void fill_header(const struct state *s, struct header *h)
 	h->abi = PACER_ABI_VERSION;
 	h->line_bytes = sizeof(*s->lines);
 	h->policy_bytes = sizeof(*s->bin);
-	h->counters_bytes = sizeof(s->counter);
+	h->counters_bytes = COUNTERS_BYTES;
 	h->throttle_bytes = sizeof(*s->throttle);
 	h->allow_bytes = sizeof(*s->allow.entry);
 	h->n_lines = s->n_lines;
@@ -485,8 +486,7 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 				   "without it",
 				   in->file, h->abi, PACER_ABI_VERSION);
 	if (h->line_bytes != sizeof(struct pacer_line) ||
-	    h->policy_bytes != sizeof(struct pacer_policy) ||
-	    h->counters_bytes != sizeof(((struct state *)NULL)->counter) ||
+	    h->policy_bytes != sizeof(struct pacer_policy) || h->counters_bytes != COUNTERS_BYTES ||
 	    h->set_counts_bytes != set_counts_bytes(h) ||
 	    h->throttle_bytes != sizeof(struct pacer_throttle_state) ||
 	    h->allow_bytes != sizeof(struct allow_entry))
@@ -561,7 +561,7 @@ static bool read_body(struct in *in, const struct header *h, struct state *s)
 	text = take(in, h->text_bytes);
 	s->text = text ? strndup(text, h->text_bytes) : NULL;
 	if (!s->text || strlen(s->text) != h->text_bytes ||
-	    !take_into(in, s->counter, sizeof(s->counter)) ||
+	    !take_into(in, s->counter, COUNTERS_BYTES) ||
 	    !take_into(in, s->set_count, h->set_counts_bytes) || !read_throttles(in, h, s) ||
 	    !read_allowed(in, h, s) || !read_lines(in, h, s) || in->next != in->bytes - SUM_BYTES)
 		return false;
