@@ -850,6 +850,14 @@ static inline void restart(const struct variant *v, uint64_t off_ns, uint64_t bo
 	restart_with(text_of(v), off_ns, boot_ns);
 }
 
+/* How many, or from where on, if that is said there. */
+static inline uint64_t from_environment(const char *name, uint64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoull(value, NULL, 10) : otherwise;
+}
+
 /* Run all of a test, with a file to save to. */
 static inline int with_saved(int (*tests)(void))
 {

@@ -5,10 +5,8 @@
  * is let through, banned, or neither. Each packet has to fare so, by the policy in force and by the
  * shadow's; and what the tool says it did, and lists, has to be so.
  *
- * A walk is what its seed makes of it. In some one of the steps is killed as it writes: then each
- * packet fares as before the step or as after it, and the step can be done again. A walk that fails
- * says how it is run again, alone, and is printed then. WALKS=5000 runs so many, from the seed FROM
- * on (`make sequences`).
+ * In some walks one of the steps is killed as it writes: then each packet fares as before the step
+ * or as after it, and the step can be done again.
  */
 #include <stdbool.h>
 
@@ -17,14 +15,14 @@ static bool is_allowed(const struct pacer_walk *w);
 
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(exact), is_allowed(walk))
 
-#include "at_work.h"
+#define WALKS  40u
+#define SWEEPS 8u
+#include "walks.h"
 #include "banning.h"
 
 #include "live/allow.h"
 #include "live/bans.h"
 
-#define WALKS	    40u /* unless WALKS says how many */
-#define SWEEPS	    8u	/* of walks whose last step is killed there is one for so many others */
 #define STEPS	    40u
 #define STEPS_KILLS 14u
 #define BANS_MAX    40u /* so that a table of 64 has room for each */
@@ -278,13 +276,6 @@ static struct beside {
 	struct pacer_control *control;
 } beside;
 
-#define SWAP(a, b)               \
-	do {                     \
-		typeof(a) c = a; \
-		a = b;           \
-		b = c;           \
-	} while (0)
-
 /* The shadow's are what is judged by, until the next call. */
 static void swap_sides(void)
 {
@@ -306,18 +297,6 @@ static const char *fate_text(enum fate f)
 	static const char *const texts[] = {"passes", "is on the allow-list", "is banned"};
 
 	return texts[f];
-}
-
-__attribute__((format(printf, 1, 2))) static void break_it(const char *format, ...)
-{
-	va_list args;
-
-	work.broken = true;
-	va_start(args, format);
-	printf("%.6f ", (double)now_ns() / 1e9);
-	vprintf(format, args);
-	va_end(args);
-	printf("\nagain, alone: %s\n", work.name);
 }
 
 /* After a step that was killed it may be as it was, and another model has how that is. */
@@ -1136,13 +1115,9 @@ static void any_step(uint32_t kill)
 /* True: nothing was other than the model says. */
 static bool walk(uint64_t seed, uint32_t kill, bool told)
 {
-	static char name[64];
 	uint32_t steps = kill ? STEPS_KILLS : STEPS;
 
-	snprintf(name, sizeof(name), "WALK='%" PRIu64 " %" PRIu32 "' build/unit/test_by_hand", seed,
-		 kill);
-	begin_work(name, told);
-	oracle_seed(seed);
+	begin_walk("test_by_hand", seed, kill, told);
 	memset(&model, 0, sizeof(model));
 	n_outlines = 0;
 	model.now = (struct side){.there = true, .outline = any_outline()};
@@ -1154,49 +1129,6 @@ static bool walk(uint64_t seed, uint32_t kill, bool told)
 	end_shadow();
 	(void)end(NULL);
 	return !work.broken;
-}
-
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
-static void test_walks(void **unused)
-{
-	uint64_t from = from_environment("FROM", 1), n = from_environment("WALKS", WALKS);
-	uint64_t done = 0, lost = 0, broken = 0;
-
-	(void)unused;
-	for (uint64_t seed = from; seed < from + n; seed++) {
-		broken += !walk(seed, 0, false);
-		done += work.done;
-		lost += work.lost;
-	}
-	assert_int_equal(broken, 0);
-	assert_true(done > 8 * n);
-	assert_true(lost <= n / 10);
-}
-
-/* Each again and again, until its last step writes less often than that. */
-static void test_kills(void **unused)
-{
-	uint64_t from = from_environment("FROM", 1), n = from_environment("WALKS", WALKS);
-	uint64_t kills = 0, broken = 0;
-
-	(void)unused;
-	for (uint64_t seed = from; seed < from + (n + SWEEPS - 1) / SWEEPS; seed++)
-		for (uint32_t kill = 1; !broken && (kill == 1 || work.killed);
-		     kill += 1 + kill / 4) {
-			broken += !walk(seed, kill, false);
-			kills += work.killed;
-		}
-	assert_int_equal(broken, 0);
-	if (!KILLED_AT_STORES)
-		print_message("skipped: a change is killed at each store on x86-64 alone\n");
-	else
-		assert_true(kills >= n);
 }
 
 /*
@@ -1243,16 +1175,6 @@ static void test_a_killed_ban_can_be_lifted(void **unused)
 	}
 }
 
-static int run_again(const char *which)
-{
-	uint32_t kill = 0;
-	uint64_t seed;
-
-	if (sscanf(which, "%" SCNu64 " %" SCNu32, &seed, &kill) < 1)
-		return 2;
-	return !walk(seed, kill, true);
-}
-
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
@@ -1261,7 +1183,7 @@ static int tests(void)
 	    cmocka_unit_test(test_a_killed_ban_can_be_lifted),
 	};
 
-	return getenv("WALK") ? run_again(getenv("WALK")) : cmocka_run_group_tests(all, NULL, NULL);
+	return getenv("WALK") ? walk_again() : cmocka_run_group_tests(all, NULL, NULL);
 }
 
 int main(void)

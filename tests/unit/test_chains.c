@@ -554,13 +554,6 @@ static bool chain(const struct family *of, uint64_t seed, uint32_t kill, bool to
 	return !work.broken;
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
 static uint64_t chains_of(const struct family *of)
 {
 	return from_environment("CHAINS", of->among == ALONE ? SEEDS : SEVERAL);

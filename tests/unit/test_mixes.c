@@ -259,13 +259,6 @@ static bool run(const struct mode *mode, uint64_t seed, bool told)
 	return !work.broken;
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
 /* Changes are made; a trial that would leave two rates to begin twice is refused. */
 static void test_mixes(void **state)
 {

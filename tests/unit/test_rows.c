@@ -359,13 +359,6 @@ static bool run(uint64_t seed, bool told)
 	return !work.broken;
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
 static void test_rows(void **unused)
 {
 	uint64_t from = from_environment("FROM", 1), n = from_environment("ROWS", RUNS);

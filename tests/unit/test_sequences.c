@@ -299,13 +299,6 @@ static void test_that_were_broken(void **unused)
 	assert_true(sequence(&families[1], EXACT, 78186, false));
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
 static void test_sequences(void **state)
 {
 	const struct family *family = *state;

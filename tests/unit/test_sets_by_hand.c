@@ -6,191 +6,24 @@
  * the rules that the model says, by the policy in force, by the one that a trial gives way to, and
  * by the shadow's; and what the tool says it did, and shows, has to be so.
  *
- * A walk is what its seed makes of it. In some one of the steps is killed as it writes: then it has
- * made its whole change in force or nothing of it, in both policies of a trial, and can be done
- * again. A walk that fails says how it is run again, alone, and is printed then. WALKS=5000 runs so
- * many, from the seed FROM on (`make sequences`).
+ * In some walks one of the steps is killed as it writes: then it has made its whole change in force
+ * or nothing of it, in both policies of a trial, and can be done again.
  */
-#include "at_work.h"
+#define WALKS  60u
+#define SWEEPS 1u
+#include "walks.h"
+
+#include "set_places.h"
 
 #include "live/sets.h"
 #include "live/sets_maps.h"
 
-#define WALKS	    60u /* unless WALKS says how many */
 #define STEPS	    40u
 #define STEPS_KILLS 8u /* before the one that is killed */
 
 #define ADDRESS	  0x0a000000u /* of the first of the addresses */
 #define ADDRESSES 9u	      /* the last is in no prefix but the widest */
 #define NOBODY	  0x0a000100u /* addresses of no packet */
-
-/* --- the maps of sets ---------------------------------------------------------------------------
- */
-
-#define PLACES (2 * PACER_SET_HANDS)
-#define MAPS   2048
-
-/* A set, or what was added to one by hand: as packets read it, and as tools do. */
-struct map {
-	struct set_lines lines;
-	struct set_list list;
-	bool named; /* texts are behind the lines */
-};
-
-static struct map maps[MAPS];
-static uint32_t n_maps;
-static uint32_t places[2][PLACES]; /* of a pacer and its shadow; 0: none */
-static int first_fd;		   /* from here on all are of maps */
-
-/* A second descriptor of the same file is of the same map. */
-static int new_fd(uint32_t map)
-{
-	int fd = memfd_create("map", MFD_CLOEXEC);
-
-	assert_int_equal(pwrite(fd, &map, sizeof(map), 0), sizeof(map));
-	return fd;
-}
-
-static uint32_t map_of(int fd)
-{
-	uint32_t map;
-
-	assert_int_equal(pread(fd, &map, sizeof(map), 0), sizeof(map));
-	return map;
-}
-
-uint32_t set_maps_serial(void)
-{
-	return 1000 + n_maps;
-}
-
-static int new_map(const struct set_list *list, uint32_t serial)
-{
-	struct map *m = &maps[n_maps];
-
-	m->lines.line->head.serial = serial;
-	for (size_t i = 0; i < list->n; i++)
-		assert_int_equal(set_list_add(&m->list, &list->entry[i]), 0);
-	return new_fd(n_maps);
-}
-
-int set_maps_new(const struct set_list *list, uint32_t serial)
-{
-	struct map *m;
-
-	assert_true(++n_maps < MAPS);
-	m = &maps[n_maps];
-	assert_int_equal(set_build(list, draw(), &m->lines), 0);
-	m->named = list->about;
-	if (m->named)
-		assert_int_equal(set_words_put(&m->lines, list->about), 0);
-	return new_map(list, serial);
-}
-
-int set_maps_new_hand(const struct set_hand *hand, uint32_t serial)
-{
-	struct set_list list;
-	int fd;
-
-	assert_true(++n_maps < MAPS);
-	assert_int_equal(set_hand_list(hand, &list), 0);
-	assert_int_equal(set_hand_build(hand, &list, draw(), &maps[n_maps].lines), 0);
-	fd = new_map(&list, serial);
-	set_list_free(&list);
-	return fd;
-}
-
-/* The map at a place; NULL: errno. */
-static struct map *at(int fd, uint32_t place)
-{
-	errno = ENOENT;
-	return places[fd][place] ? &maps[places[fd][place]] : NULL;
-}
-
-int set_maps_at(int fd, uint32_t place)
-{
-	return at(fd, place) ? new_fd(places[fd][place]) : -1;
-}
-
-/* Whoever changes a place may be killed before. */
-int set_maps_move(int fd, uint32_t place, int inner_fd)
-{
-	if (kernel_changing)
-		kernel_changing();
-	places[fd][place] = inner_fd < 0 ? 0 : map_of(inner_fd);
-	return 0;
-}
-
-int set_maps_move_all(int fd, const uint32_t *place, const int *inner_fd, uint32_t n)
-{
-	if (kernel_changing)
-		kernel_changing();
-	for (uint32_t i = 0; i < n; i++)
-		places[fd][place[i]] = map_of(inner_fd[i]);
-	return 0;
-}
-
-int set_maps_share(int fd, uint32_t from, uint32_t to)
-{
-	if (kernel_changing)
-		kernel_changing();
-	places[fd][to] = places[fd][from];
-	errno = ENOENT;
-	return places[fd][to] ? 0 : -1;
-}
-
-int set_maps_head(int fd, uint32_t place, struct pacer_set_head *head)
-{
-	const struct map *m = at(fd, place);
-
-	if (m)
-		*head = m->lines.line->head;
-	return m ? 0 : -1;
-}
-
-int set_maps_list(int fd, uint32_t place, struct set_list *list)
-{
-	const struct map *m = at(fd, place);
-
-	for (size_t i = 0; m && i < m->list.n; i++)
-		assert_int_equal(set_list_add(list, &m->list.entry[i]), 0);
-	return m ? 0 : -1;
-}
-
-int set_maps_lines_of(int fd, uint32_t place, struct set_lines *lines)
-{
-	const struct map *m = at(fd, place);
-	size_t bytes = m ? m->lines.n * sizeof(*m->lines.line) : 0;
-
-	*lines = (struct set_lines){.n = 0};
-	if (!m)
-		return -1;
-	lines->line = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_true(lines->line != MAP_FAILED);
-	memcpy(lines->line, m->lines.line, bytes);
-	lines->n = m->lines.n;
-	lines->mapped = bytes;
-	return 0;
-}
-
-int set_maps_hand(int fd, uint32_t place, struct set_hand *hand)
-{
-	const struct map *m = at(fd, place);
-
-	return m ? set_hand_take(&m->lines, &m->list, hand) : 0;
-}
-
-static void free_maps(void)
-{
-	for (uint32_t i = 1; i <= n_maps; i++) {
-		set_lines_free(&maps[i].lines);
-		set_list_free(&maps[i].list);
-	}
-	memset(maps, 0, sizeof(maps));
-	memset(places, 0, sizeof(places));
-	n_maps = 0;
-	(void)close_range((unsigned int)first_fd, ~0u, 0);
-}
 
 /* --- policies -----------------------------------------------------------------------------------
  */
@@ -448,18 +281,6 @@ static bool take_out(struct contents *c, const struct element *e)
 /* --- packets, and what is shown -----------------------------------------------------------------
  */
 
-__attribute__((format(printf, 1, 2))) static void break_it(const char *format, ...)
-{
-	va_list args;
-
-	work.broken = true;
-	va_start(args, format);
-	printf("%.6f ", (double)now_ns() / 1e9);
-	vprintf(format, args);
-	va_end(args);
-	printf("\nagain, alone: %s\n", work.name);
-}
-
 static struct beside {
 	struct attached a;
 	struct pacer_copy *copies;
@@ -474,13 +295,6 @@ static struct side *side_of(struct model *m, enum whose whose)
 {
 	return whose == IN_FORCE ? &m->now : whose == BEFORE ? &m->before : &m->shadow;
 }
-
-#define SWAP(a, b)               \
-	do {                     \
-		typeof(a) c = a; \
-		a = b;           \
-		b = c;           \
-	} while (0)
 
 /* The shadow's are what is judged by, until the next call. */
 static void swap_sides(void)
@@ -1202,13 +1016,9 @@ static void load_walk(void)
 /* True: nothing was other than the model says. */
 static bool walk(uint64_t seed, uint32_t kill, bool told)
 {
-	static char name[64];
 	uint32_t steps = kill ? STEPS_KILLS : STEPS;
 
-	snprintf(name, sizeof(name), "WALK='%" PRIu64 " %" PRIu32 "' build/unit/test_sets_by_hand",
-		 seed, kill);
-	begin_work(name, told);
-	oracle_seed(seed);
+	begin_walk("test_sets_by_hand", seed, kill, told);
 	memset(&model, 0, sizeof(model));
 	n_outlines = 0;
 	model.now = (struct side){.there = true, .outline = any_outline()};
@@ -1219,56 +1029,8 @@ static bool walk(uint64_t seed, uint32_t kill, bool told)
 		killed_step(kill);
 	end_shadow();
 	(void)end(NULL);
-	free_maps();
+	places_end();
 	return !work.broken;
-}
-
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
-static void test_walks(void **unused)
-{
-	uint64_t from = from_environment("FROM", 1), n = from_environment("WALKS", WALKS);
-	uint64_t all = 0, broken = 0;
-
-	(void)unused;
-	for (uint64_t seed = from; seed < from + n; seed++) {
-		broken += !walk(seed, 0, false);
-		all += work.done;
-	}
-	assert_int_equal(broken, 0);
-	assert_true(all > 8 * n);
-}
-
-/* Each again and again, until its last step writes less often than that. */
-static void test_kills(void **unused)
-{
-	uint64_t from = from_environment("FROM", 1), n = from_environment("WALKS", WALKS);
-	uint64_t kills = 0, broken = 0;
-
-	(void)unused;
-	for (uint64_t seed = from; seed < from + n; seed++)
-		for (uint32_t kill = 1; !broken && (kill == 1 || work.killed);
-		     kill += 1 + kill / 4) {
-			broken += !walk(seed, kill, false);
-			kills += work.killed;
-		}
-	assert_int_equal(broken, 0);
-	assert_true(kills >= n);
-}
-
-static int run_again(const char *which)
-{
-	uint32_t kill = 0;
-	uint64_t seed;
-
-	if (sscanf(which, "%" SCNu64 " %" SCNu32, &seed, &kill) < 1)
-		return 2;
-	return !walk(seed, kill, true);
 }
 
 static int tests(void)
@@ -1278,7 +1040,7 @@ static int tests(void)
 	    cmocka_unit_test(test_kills),
 	};
 
-	return getenv("WALK") ? run_again(getenv("WALK")) : cmocka_run_group_tests(all, NULL, NULL);
+	return getenv("WALK") ? walk_again() : cmocka_run_group_tests(all, NULL, NULL);
 }
 
 int main(void)
@@ -1288,8 +1050,7 @@ int main(void)
 	if (file < 0)
 		return 2;
 	close(file);
-	first_fd = dup(0);
-	close(first_fd);
+	places_begin();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	result = tests();
 	unlink(file_name);
