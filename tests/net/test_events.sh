@@ -295,6 +295,25 @@ of_changes()
 	unfollow
 }
 
+# What is done in force, and cannot be done in the shadow, is a change all the same.
+in_force_alone()
+{
+	attacked one
+	cp "$work/one.yaml" "$work/plain.yaml"
+	echo "192.0.2.3 AA" | tr ' ' , >"$work/v.csv"
+	sed -i "s#^rules:#sets: [{name: v, file: $work/v.csv, value: 2}]\n&#" "$work/one.yaml"
+	sed -i 's/^rules:/sets: [{name: v, of: 192.0.2.3}]\n&/' "$work/plain.yaml"
+	load one
+	pacer shadow s0 -c "$work/plain.yaml" >/dev/null
+	follow
+	refused 1 "it is done in force, and not in the shadow: s0: set v cannot be written: it has no values" \
+		pacer sets s0 add v 192.0.2.9 AA
+	soon 'any(.[]; .what == "sets s0 add v 192.0.2.9 AA")'
+	unfollow
+	pacer shadow s0 --stop >/dev/null
+	off
+}
+
 of_sudo()
 {
 	attacked one
@@ -688,6 +707,7 @@ check events-of-bans of_bans
 check events-of-bans-of-two-states of_bans_of_two_states
 check events-of-bans-that-grow of_bans_that_grow
 check events-of-changes of_changes
+check events-in-force-alone in_force_alone
 check events-of-sudo of_sudo
 check events-of-a-table-that-shares of_a_table_that_shares
 check events-comes-and-goes comes_and_goes

@@ -14,6 +14,7 @@
 #include "live/bans.h"
 #include "live/change.h"
 #include "live/copies.h"
+#include "live/in_shadow.h"
 #include "live/trial.h"
 #include "parse.h"
 #include "short.h"
@@ -1048,14 +1049,14 @@ static void test_shadow(void **unused)
 	assert_int_equal(sources(&shadow), 0);
 	assert_int_equal(list(), 2);
 	stays_unread = true;
-	assert_int_equal(add(NULL, "192.0.2.3"), -1);
+	assert_int_equal(add(NULL, "192.0.2.3"), IN_SHADOW_FAILED);
 	assert_string_equal(error.text, "it is done in force, and not in the shadow: eth0: its "
 					"maps cannot be read: no reason");
-	assert_int_equal(lift(NULL, "192.0.2.2"), -1);
+	assert_int_equal(lift(NULL, "192.0.2.2"), IN_SHADOW_FAILED);
 	assert_int_equal(list(), 2);
 	stays_unread = false;
 	shadow.copy[0].text[0] = '[';
-	assert_int_equal(lift(NULL, "192.0.2.3"), -1);
+	assert_int_equal(lift(NULL, "192.0.2.3"), IN_SHADOW_FAILED);
 	assert_non_null(strstr(error.text, "not in the shadow: eth0: no memory for its policy"));
 	stays_shadow = NULL;
 	free(shadow.copy);

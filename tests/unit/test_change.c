@@ -14,6 +14,7 @@
 #include "live/fleet_shares.h"
 #include "live/freeze.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 #include "live/secret.h"
 #include "live/successor.h"
 #include "live/trial.h"
@@ -1833,7 +1834,7 @@ static void not_in_shadow(int (*change)(uint32_t addr), uint32_t addr)
 
 	kernel_changes = 0;
 	kernel_fails_at = 2;
-	assert_int_equal(change(addr), -1);
+	assert_int_equal(change(addr), IN_SHADOW_FAILED);
 	assert_int_equal(kernel_changes, 3); /* and put back */
 	assert_string_equal(error.text,
 			    ALONE "its allow-list cannot be written: Input/output error");
@@ -1860,7 +1861,7 @@ static void test_by_hand_in_a_shadow_too(void **unused)
 	assert_int_equal(shadow_control.allowed[copies_in_force(&shadow)].v4, 0);
 	assert_int_equal(del_by_hand(1), 0); /* the shadow's policy does not list it */
 	stays_unread = true;
-	assert_int_equal(add_by_hand(2), -1);
+	assert_int_equal(add_by_hand(2), IN_SHADOW_FAILED);
 	assert_string_equal(error.text, ALONE "its maps cannot be read: no reason");
 	assert_non_null(allowed_in(copies_in_force(&pacer), 2));
 }
@@ -1951,21 +1952,21 @@ static void test_bans_in_a_shadow_too(void **unused)
 	begin_banning_shadow("bans: 64\n" SMALL RULE(WINDOW));
 	text = shadow.copy[0].text;
 	stays_unread = true;
-	assert_int_equal(ban_someone(NULL), -1);
+	assert_int_equal(ban_someone(NULL), IN_SHADOW_FAILED);
 	assert_string_equal(error.text, ALONE "its maps cannot be read: no reason");
 	assert_banned(1, 0);
 	stays_unread = false;
 	assert_int_equal(ban_someone(NULL), 0);
 	assert_banned(1, 1);
 	stays_unread = true;
-	assert_int_equal(let_someone_off(), -1);
+	assert_int_equal(let_someone_off(), IN_SHADOW_FAILED);
 	assert_string_equal(error.text, ALONE "its maps cannot be read: no reason");
 	assert_banned(0, 1);
 	stays_unread = false;
 	*text = '[';
-	assert_int_equal(let_someone_off(), -1);
+	assert_int_equal(let_someone_off(), IN_SHADOW_FAILED);
 	assert_string_equal(error.text, ALONE "no memory for its policy");
-	assert_int_equal(ban_someone(NULL), -1);
+	assert_int_equal(ban_someone(NULL), IN_SHADOW_FAILED);
 	assert_string_equal(error.text, ALONE "no memory for its policy");
 	*text = 'b';
 	assert_int_equal(let_someone_off(), 0);

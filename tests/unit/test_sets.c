@@ -13,6 +13,7 @@
 #include "live/copies.h"
 #include "live/fleet_sets.h"
 #include "live/freeze.h"
+#include "live/in_shadow.h"
 #include "live/sets.h"
 #include "live/sets_maps.h"
 
@@ -866,7 +867,7 @@ static void test_in_a_shadow_too(void **unused)
 		add_shadow();
 		fail_at = alone + 1;
 		memcpy(before, places[1], sizeof(before));
-		assert_int_equal(changes[i].change(), -1);
+		assert_int_equal(changes[i].change(), IN_SHADOW_FAILED);
 		assert_string_equal(error.text,
 				    "it is done in force, and not in the shadow: eth0: set "
 				    "drop cannot be written: Input/output error");

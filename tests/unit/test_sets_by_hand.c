@@ -15,6 +15,7 @@
 
 #include "set_places.h"
 
+#include "live/in_shadow.h"
 #include "live/sets.h"
 #include "live/sets_maps.h"
 
@@ -531,7 +532,7 @@ static struct outcome model_add(void)
 		return o;
 	o.shadow = has_set(&model.shadow) ? SETS_IN_SHADOW : SETS_NOT_IN_SHADOW;
 	if (refuses(&model.shadow))
-		o.result = -1;
+		o.result = IN_SHADOW_FAILED;
 	else
 		add_to(&model.shadow);
 	return o;

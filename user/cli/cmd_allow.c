@@ -8,6 +8,7 @@
 #include "config/text.h"
 #include "live/allow.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 
 static uint64_t left_ns(uint64_t until_ns, uint64_t now_ns)
 {
@@ -64,6 +65,7 @@ static int change(struct attached *a, const struct options *o)
 	struct allow_entry entry = {.hand_until_ns = o->for_ns ? host_now_ns() + o->for_ns : 0};
 	struct prefix four;
 	char text[64];
+	int result;
 
 	if (units_prefix(o->args[2], &entry.prefix))
 		return misused("allow",
@@ -75,9 +77,11 @@ static int change(struct attached *a, const struct options *o)
 		    "allow",
 		    "%s is an IPv4 address in the form of IPv6, and no packet has it: write %s",
 		    o->args[2], units_prefix_text(&four, text, sizeof(text)));
-	if (add ? allow_add(a, &entry, &error) : allow_del(a, &entry.prefix, &error))
+	result = add ? allow_add(a, &entry, &error) : allow_del(a, &entry.prefix, &error);
+	if (!result || result == IN_SHADOW_FAILED)
+		change_noted(a);
+	if (result)
 		return complain(NULL, &error);
-	change_noted(a);
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", a->ifname, "%s: ", printable(a->ifname).text);

@@ -169,8 +169,11 @@ static int lift(struct attached *a, const struct options *o, const struct wishes
 	struct bans_done done = {0};
 	int code;
 
-	if (bans_lift(a, o->rule, wish, w ? w->n : 0, &done, &error))
+	if (bans_lift(a, o->rule, wish, w ? w->n : 0, &done, &error)) {
+		if (done.done)
+			change_noted(a);
 		return complain(NULL, &error);
+	}
 	if (w && done.left_out && !done.done && !done.of_shadow)
 		return not_banned(a, o, w, &done);
 	change_noted(a);

@@ -14,6 +14,7 @@
 #include "live/allowlist.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/in_shadow.h"
 #include "live/sets.h"
 #include "sets/texts.h"
 
@@ -110,6 +111,14 @@ static int read_wishes(const struct options *o, struct wishes *w)
 
 /* --- changes --------------------------------------------------------------------------------- */
 
+/* What was not done; in force it may be. */
+static int say_failed(struct attached *a, int result, const struct policy_error *error)
+{
+	if (result == IN_SHADOW_FAILED)
+		change_noted(a);
+	return complain(NULL, error);
+}
+
 /* Of n prefixes, and of so many of its shadow's set. */
 static int say_done(struct attached *a, const struct options *o, const char *name, const char *said,
 		    size_t n, enum sets_shadow shadow, size_t of_shadow)
@@ -138,7 +147,7 @@ static int add(struct attached *a, const struct options *o)
 	struct policy_error error = {0};
 	enum sets_shadow shadow;
 	struct wishes w;
-	int code = read_wishes(o, &w);
+	int code = read_wishes(o, &w), result;
 
 	if (!code && w.add.n > SET_HAND_MAX) {
 		complaint("%s: set %s: %zu prefixes at once are more than the %u that a set takes "
@@ -146,11 +155,12 @@ static int add(struct attached *a, const struct options *o)
 			  a->ifname, o->args[2], w.add.n, SET_HAND_MAX);
 		code = EXIT_FAILED;
 	}
-	if (!code)
-		code =
-		    sets_add(a, o->args[2], &w.add, &shadow, &error)
-			? complain(NULL, &error)
-			: say_done(a, o, "added", "%zu prefix%s added", w.add.n, shadow, w.add.n);
+	if (!code) {
+		result = sets_add(a, o->args[2], &w.add, &shadow, &error);
+		code = result ? say_failed(a, result, &error)
+			      : say_done(a, o, "added", "%zu prefix%s added", w.add.n, shadow,
+					 w.add.n);
+	}
 	free_wishes(&w);
 	return code;
 }
@@ -179,12 +189,14 @@ static int del(struct attached *a, const struct options *o)
 	struct sets_done done = {0};
 	enum sets_shadow shadow;
 	struct wishes w;
-	int code = read_wishes(o, &w);
+	int code = read_wishes(o, &w), result;
 
 	if (!code && set_list_sort(&w.del, &one, &other))
 		code = gave_up("sets", "no memory");
-	if (!code && sets_del(a, o->args[2], &w.del, &done, &shadow, &error))
-		code = complain(NULL, &error);
+	if (!code) {
+		result = sets_del(a, o->args[2], &w.del, &done, &shadow, &error);
+		code = result ? say_failed(a, result, &error) : EXIT_DONE;
+	}
 	if (!code && (done.done || done.of_shadow || !done.left_out)) { /* of nothing, too */
 		code = say_done(a, o, "taken_out", "%zu prefix%s taken out", done.done, shadow,
 				done.of_shadow);
@@ -231,14 +243,14 @@ static int replace(struct attached *a, const struct options *o)
 	struct set_text text = {.timeouts = 0};
 	enum sets_shadow shadow;
 	uint64_t serial;
-	int code = read_file(a, o, &text, &serial);
+	int code = read_file(a, o, &text, &serial), result;
 
 	if (code)
 		return code;
-	code = sets_replace(a, o->args[2], &text.list, serial, &shadow, &error)
-		   ? complain(NULL, &error)
-		   : say_done(a, o, "prefixes", "%zu prefix%s in it now", text.list.n, shadow,
-			      text.list.n);
+	result = sets_replace(a, o->args[2], &text.list, serial, &shadow, &error);
+	code = result ? say_failed(a, result, &error)
+		      : say_done(a, o, "prefixes", "%zu prefix%s in it now", text.list.n, shadow,
+				 text.list.n);
 	set_text_free(&text);
 	return code;
 }

@@ -271,7 +271,7 @@ static int change_shadow(const struct attached *a,
 	int result = in_shadow_open(a, &shadow, error);
 
 	if (result)
-		return result < 0 ? -1 : 0;
+		return result < 0 ? result : 0;
 	result = change_lists(&shadow, change, entry, &why);
 	attached_release(&shadow);
 	return result ? in_shadow_fail(&why, error) : 0;
@@ -302,7 +302,7 @@ static int remove_from_shadow(const struct attached *a, const struct allow_entry
 		result = change_lists(&shadow, remove_what_is_there, entry, &why);
 		attached_release(&shadow);
 		if (result < 0)
-			return in_shadow_fail(&why, error);
+			(void)in_shadow_fail(&why, error);
 	} else if (result < 0) {
 		*error = why;
 	}

@@ -4,7 +4,8 @@
  * stays listed. During a trial the lists of both policies are changed, so what comes back is never
  * the narrower one.
  *
- * Functions return 0, or -1 with *error filled: then the list in force is what it was.
+ * Functions return 0, or -1 with *error filled: then the list in force is what it was; or
+ * IN_SHADOW_FAILED (in_shadow.h).
  */
 #ifndef PACER_ALLOW_H
 #define PACER_ALLOW_H

@@ -364,7 +364,7 @@ static int open_beside(const struct attached *a, struct beside *b, struct policy
 
 	b->is = false;
 	if (result)
-		return result < 0 ? -1 : 0;
+		return result < 0 ? result : 0;
 	b->is = !secret_ready(&b->a, &why) && !ban_tables_open(&b->a, &b->t, &why);
 	if (b->is)
 		return 0;

@@ -410,7 +410,7 @@ static int lift_in_shadow(const struct attached *a, const char *rule, const stru
 	int result = in_shadow_open(a, &shadow, error);
 
 	if (result)
-		return result < 0 ? -1 : 0;
+		return result < 0 ? result : 0;
 	result = lift_from(&shadow, rule, wish, n, found, &also, &why);
 	done->of_shadow = also.done;
 	attached_release(&shadow);

@@ -76,8 +76,8 @@ struct bans_done {
  * Ban every key of n, under the rule or, with NULL, as sources. A ban that runs already lasts until
  * the later of both ends. 0, BANS_WRONG, or -1 with *error filled and nothing changed. What is
  * banned in force is banned under the policy before a trial and in a shadow, too, where that has
- * the rule and a table; so with those that are lifted. -1 also where a shadow alone failed: *error
- * says that it is done in force, and *done says what.
+ * the rule and a table; so with those that are lifted. IN_SHADOW_FAILED: it is done in force, and
+ * *done says what.
  */
 int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	     struct bans_done *done, struct policy_error *error);
@@ -86,7 +86,7 @@ int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, 
  * Lift the bans of every key of n, under the rule or, with NULL, whatever the rule; with a wish of
  * NULL, of all keys. Of the table of bans, what ends after its wish's until_ns stays, as somebody
  * else made it; what other tools wrote is not asked for its end. 0, or -1 with *error filled: then
- * those of other tools may run on.
+ * those of other tools may run on. IN_SHADOW_FAILED: those in force are lifted.
  */
 int bans_lift(struct attached *a, const char *rule, const struct ban_wish *wish, size_t n,
 	      struct bans_done *done, struct policy_error *error);

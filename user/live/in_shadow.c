@@ -3,8 +3,8 @@
 
 int in_shadow_fail(const struct policy_error *why, struct policy_error *error)
 {
-	return policy_fail(error, 0, "it is done in force, and not in the shadow: %.300s",
-			   why->text);
+	policy_explain(error, 0, "it is done in force, and not in the shadow: %.300s", why->text);
+	return IN_SHADOW_FAILED;
 }
 
 int in_shadow_open(const struct attached *a, struct attached *shadow, struct policy_error *error)

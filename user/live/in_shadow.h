@@ -11,10 +11,12 @@
 
 #include "live/attached.h"
 
-/* 0: *shadow is it, to be released. 1: there is none. -1: it cannot be read, and *error says so. */
+#define IN_SHADOW_FAILED (-3) /* done in force, and not in the shadow: *error says why */
+
+/* 0: *shadow is it, to be released. 1: there is none. IN_SHADOW_FAILED: it cannot be read. */
 int in_shadow_open(const struct attached *a, struct attached *shadow, struct policy_error *error);
 
-/* It could not be done in the shadow for that reason. -1. */
+/* It could not be done in the shadow for that reason. IN_SHADOW_FAILED. */
 int in_shadow_fail(const struct policy_error *why, struct policy_error *error);
 
 #endif

@@ -273,7 +273,7 @@ static int change_shadow(const struct attached *a, plan_function *plan, const st
 
 	*of = SETS_NO_SHADOW;
 	if (result)
-		return result < 0 ? -1 : 0;
+		return result < 0 ? result : 0;
 	*of = SETS_NOT_IN_SHADOW;
 	change.in = c->in_shadow ? c->in_shadow : c->in; /* if anybody asks */
 	change.policy_serial = shadow.copy[copies_in_force(&shadow)].policy.serial;

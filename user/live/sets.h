@@ -5,7 +5,8 @@
  * and a replacement, last until a policy is applied that has the set, since its file is read then.
  * During a trial the sets of both policies are changed, and so is that of a shadow.
  *
- * Functions return 0, or -1 with *error filled: then the set is what it was, to its last prefix.
+ * Functions return 0, or -1 with *error filled: then the set is what it was, to its last prefix; or
+ * IN_SHADOW_FAILED (in_shadow.h).
  * Who is killed has made the whole change or nothing of it, in both policies; a shadow's comes
  * second. Packets have the set from before or the one from after, and the same of what lies beside
  * it, for a moment not of both.
