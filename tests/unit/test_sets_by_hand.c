@@ -318,6 +318,38 @@ static void read_places(struct pacer_set *set, struct pacer_set *hand)
 	}
 }
 
+/* What keys of limits have in the place of an address's value; 0: it cannot be known. */
+static uint32_t word_of(uint32_t number, uint32_t address)
+{
+	struct pacer_state state = {.policy = &copies[copies_in_force(&pacer)].policy,
+				    .set = judged_sets,
+				    .hand = judged_hands};
+	struct pacer_walk walk = {
+	    .state = &state,
+	    .pkt = {.key = {[PACER_WORD_SADDR] = address}, .family = PACER_FAMILY_4},
+	    .now_ns = kernel_now_ns};
+
+	return pacer_walk_word(&walk, 1 + number);
+}
+
+static bool words_are_by(const struct side *s, enum whose whose, bool breaks)
+{
+	uint32_t number = s->outline->second && s->outline->has[PLAIN];
+
+	for (uint32_t i = 0; i < ADDRESSES && s->outline->keyed; i++) {
+		int value = value_by(s, VALUED, ADDRESS + i);
+		const char *text = value == NONE || value == OTHER ? SET_WORD_NONE : values[value];
+
+		if (word_of(number, ADDRESS + i) == set_word_of("v", text))
+			continue;
+		if (breaks)
+			break_it("10.0.0.%" PRIu32 "%s has not the value %s", i, whose_text[whose],
+				 text);
+		return false;
+	}
+	return true;
+}
+
 /* True: each packet fares as that side of the model says; else, if told to, it says which not. */
 static bool packets_fare_by(const struct side *s, enum whose whose, bool breaks)
 {
@@ -338,6 +370,7 @@ static bool packets_fare_by(const struct side *s, enum whose whose, bool breaks)
 				 address & 255, p.port, whose_text[whose],
 				 denied ? "meets the rule" : "does not meet the rule");
 	}
+	all = all && words_are_by(s, whose, breaks);
 	judged_sets = judged_hands = NULL;
 	return all;
 }
