@@ -20,6 +20,7 @@
 #include "live/attach.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "live/load_trial.h"
 #include "live/pinned.h"
 #include "live/save.h"
 #include "live/serve.h"
@@ -50,17 +51,23 @@ static const char *begun_name(enum served served)
 					   : "taken_over";
 }
 
-/* Of a pacer that is there, which is taken over, or of the state that was saved. */
+/*
+ * Of a pacer that is there, which is taken over, or of the state that was saved. A load that is
+ * lapsed, or may be in a moment, gives its place up.
+ */
 static void keep_values(const char *ifname, const char *file, struct policy *policy)
 {
 	struct policy_error unused;
 	struct attached there;
 	struct state saved;
+	bool stays = false;
 
 	if (!attached_find(ifname, &there, &unused)) {
 		copies_keep_values(&there, policy);
+		stays = !load_trial_pending(&there) && !load_trial_lapsed(&there);
 		attached_release(&there);
-	} else if (!state_read(file, &saved, &unused)) {
+	}
+	if (!stays && !state_read(file, &saved, &unused)) {
 		keymask_keep_values(policy, saved.bin);
 		state_free(&saved);
 	}

@@ -68,7 +68,25 @@ void ban_tables_empty(struct attached *a, const struct pacer_policy *p,
 	}
 }
 
-/* The entry's key moves over to its other set, if that has room. */
+uint64_t ban_tables_until(const struct attached *a, const struct pacer_policy *p,
+			  const struct pacer_ban_key *key, uint64_t now_ns)
+{
+	struct pacer_table table = {a->lines, a->n_lines};
+	struct pacer_ban_ask q = {&table, &p->bans, now_ns, {0, 0}, *key, 0};
+	uint64_t until_ns = 0;
+
+	for (uint32_t s = 0; s < 2 && p->bans.sets; s++) {
+		q.hash = pacer_ban_hash(key, a->control->secret[(p->secret + s) & 1]);
+		if (!s || p->bans.moving)
+			until_ns = pacer_later(until_ns, pacer_ban_until(&q));
+	}
+	return until_ns;
+}
+
+/*
+ * The entry's key moves over to its other set, if that has room. What stands before the table may
+ * not tell of it by this secret yet: a rotation that was cut off has not come to it.
+ */
 static bool move_over(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS], uint32_t index)
 {
 	struct pacer_line *from = PACER_LINE_AT(q->table, index), copy;
@@ -84,7 +102,7 @@ static bool move_over(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS]
 	for (uint32_t i = 0; i < at.n; i++) {
 		struct pacer_line *to = PACER_LINE_AT(q->table, pacer_ban_place(&at, i));
 
-		if (to && !pacer_ban_runs(to, q->now_ns) &&
+		if (to && !pacer_ban_runs(to, q->now_ns) && pacer_ban_raise(q, copy.ban_until_ns) &&
 		    pacer_ban_enter(to, q, copy.ban_until_ns))
 			return pacer_ban_lift(from, &q->key, q->now_ns);
 	}
@@ -94,7 +112,7 @@ static bool move_over(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS]
 /*
  * Both sets of the key are full: one of those that stand there may have room in its other set. A
  * packet may miss that one's ban if it looks just then. So a table that is three quarters full
- * still has room for every key.
+ * still has room for every key, but for a few of one with 32 entries or less.
  */
 static bool make_room(const struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS])
 {

@@ -34,6 +34,9 @@ bool ban_tables_shared(const struct attached *a, const struct ban_tables *t, uin
  */
 void ban_tables_empty(struct attached *a, const struct pacer_policy *p,
 		      const struct pacer_ban_key *key, uint64_t latest_ns);
+/* When the key's ban ends, in those places; 0: it has none. */
+uint64_t ban_tables_until(const struct attached *a, const struct pacer_policy *p,
+			  const struct pacer_ban_key *key, uint64_t now_ns);
 /*
  * Enters a ban into the table of q->bans, until until_ns or, if that is later, until its end so
  * far; another may move over to its other set for it. False: there is no room.

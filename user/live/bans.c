@@ -301,16 +301,6 @@ static bool is_under(const char *rule, const struct pacer_line *entry, const str
 	return !rule || !strcmp(rule, ban->rule) || compile_name_id(rule) == entry->ban_rule;
 }
 
-static bool has_ban(const struct attached *a, const struct pacer_policy *p,
-		    const struct pacer_ban_key *key, uint64_t now_ns)
-{
-	struct pacer_table table = {a->lines, a->n_lines};
-	struct pacer_ban_ask q = {&table, &p->bans, now_ns, {0, 0}, *key, 0};
-
-	q.hash = pacer_ban_hash(key, a->control->secret[p->secret & 1]);
-	return p->bans.sets && pacer_ban_find(&q);
-}
-
 /* Returns how many bans were lifted, of which `first`, if there is one, has none. */
 static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 			 const struct pacer_policy *first, const struct policy *policy,
@@ -338,7 +328,7 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 		if (!pacer_ban_lift(line, &key, now_ns))
 			continue;
 		ban_tables_empty(a, p, &key, now_ns); /* its row */
-		lifted += !first || !has_ban(a, first, &key, now_ns);
+		lifted += !first || !ban_tables_until(a, first, &key, now_ns);
 		for (; at && at < wants->at + wants->n && !strcmp(at->key, ban.key); at++)
 			wants->found[at->which] = true;
 	}

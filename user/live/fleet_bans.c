@@ -135,17 +135,6 @@ static bool has_kind(const struct pacer_policy *p, const struct pacer_ban_key *k
 	return false;
 }
 
-/* When the key's ban ends; 0: it has none. */
-static uint64_t end_of(struct attached *a, const struct pacer_policy *p,
-		       const struct pacer_ban_key *key, uint64_t now_ns)
-{
-	struct pacer_table table = {a->lines, a->n_lines};
-	struct pacer_ban_ask q = {&table, &p->bans, now_ns, {0, 0}, *key, 0};
-
-	q.hash = pacer_ban_hash(key, a->control->secret[p->secret & 1]);
-	return pacer_ban_until(&q);
-}
-
 /* A source's prefix may be of a length for which there is no place. */
 static bool has_length(const struct attached *a, const struct pacer_policy *p,
 		       const struct pacer_ban_key *key, uint64_t now_ns)
@@ -176,7 +165,7 @@ static bool set_one(struct attached *a, const struct ban_tables *t, uint32_t i,
 	if (!has_kind(p, &ban->key) || ban->until_ns <= now_ns ||
 	    !has_length(a, p, &ban->key, now_ns))
 		return false;
-	if (end_of(a, p, &ban->key, now_ns) > ban->until_ns) /* its row would not go on */
+	if (ban_tables_until(a, p, &ban->key, now_ns) > ban->until_ns) /* its row would not go on */
 		ban_tables_empty(a, p, &ban->key, UINT64_MAX);
 	return ban_enter(a, t, i, &ban->key, ban->until_ns) == BAN_ENTERED;
 }

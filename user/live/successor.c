@@ -398,6 +398,8 @@ void successor_settle(struct attached *a, struct plan *plan)
 	plan->bans_left_out = carry_bans(a, old, new);
 	if (!plan->bans_left_out) /* it is as good as the one before */
 		new->bans.begun = old->bans.begun;
+	else if (new->bans.begun <= old->bans.begun) /* of changes that follow at once */
+		new->bans.begun = old->bans.begun + 1;
 	ban_notes_write(a->lines, new, host_now_ns());
 	pacer_short_reshape(new, a->control, now);
 }
