@@ -431,6 +431,31 @@ static void test_a_held_entry(void **unused)
 	line->ban_lock &= ~PACER_LOCK_HELD;
 }
 
+/* A tool lets go what another one held as it was killed, and never what a packet holds. */
+static void test_only_what_a_tool_held_is_freed(void **unused)
+{
+	static const struct {
+		uint32_t before, after;
+	} rows[] = {
+	    {0, 0},
+	    {PACER_BAN_BY_TOOL, PACER_BAN_BY_TOOL},
+	    {PACER_LOCK_SEQ_ONE, PACER_LOCK_SEQ_ONE},
+	    {PACER_LOCK_HELD, PACER_LOCK_HELD},
+	    {PACER_LOCK_HELD | PACER_LOCK_SEQ_ONE, PACER_LOCK_HELD | PACER_LOCK_SEQ_ONE},
+	    {PACER_LOCK_HELD | PACER_BAN_BY_TOOL, PACER_LOCK_SEQ_ONE},
+	    {PACER_LOCK_HELD | PACER_BAN_BY_TOOL | PACER_LOCK_SEQ, 0},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct pacer_line line = {.ban_lock = rows[i].before, .ban_until_ns = START};
+
+		pacer_ban_free(&line);
+		assert_int_equal(line.ban_lock, rows[i].after);
+		assert_int_equal(line.ban_until_ns, START);
+	}
+}
+
 /* Every entry that has room is held: the key is not banned, and that is told. */
 static void test_contended_is_told(void **unused)
 {
@@ -751,6 +776,7 @@ int main(void)
 	    cmocka_unit_test(test_the_other_set_is_tried),
 	    cmocka_unit_test(test_a_clock_behind_shortens_nothing),
 	    cmocka_unit_test(test_a_held_entry),
+	    cmocka_unit_test(test_only_what_a_tool_held_is_freed),
 	    cmocka_unit_test(test_contended_is_told),
 	    cmocka_unit_test(test_no_table_bans_nobody),
 	    cmocka_unit_test(test_cells),

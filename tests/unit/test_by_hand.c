@@ -1131,19 +1131,33 @@ static bool walk(uint64_t seed, uint32_t kill, bool told)
 	return !work.broken;
 }
 
+/* The state can be taken, as the next that is done, and has the ban. */
+static void save_it(void)
+{
+	struct state s;
+	size_t n = 0;
+
+	put_leases();
+	save_and_read(&s);
+	for (size_t i = 0; i < (size_t)s.bin->bans.sets * PACER_BAN_WAYS; i++)
+		n += s.lines[s.bin->bans.base + i].ban_until_ns > kernel_now_ns;
+	assert_int_equal(n, 1);
+	state_free(&s);
+}
+
 /*
  * A ban is made longer, and that is killed as it writes for the n-th time. It is listed, and
- * denies, until one of both ends; another secret does not lose it; and it can be lifted.
+ * denies, until one of both ends; it is saved; another secret does not lose it; and it can be
+ * lifted.
  */
-static void test_a_killed_ban_can_be_lifted(void **unused)
+static void kill_ban(bool saves)
 {
 	static const struct outline only = {.bans = 64, .has = {true}, .kinds = {1}};
 	const struct key key = {.rule = SOURCE, .address = ADDRESS, .length = 32};
 
-	(void)unused;
 	work.killed = 1;
 	for (uint32_t kill = 1; work.killed; kill++) {
-		begin_work("test_a_killed_ban_can_be_lifted", false);
+		begin_work("test_a_killed_ban", false);
 		memset(&model, 0, sizeof(model));
 		model.now = (struct side){.there = true, .outline = &only};
 		load_text(said(&only));
@@ -1163,6 +1177,8 @@ static void test_a_killed_ban_can_be_lifted(void **unused)
 						    ? PACER_NEVER
 						    : now_ns() + listed.at[0].left_ns;
 		assert_true(model.table[0].at[0].until_ns >= now_ns() + 60 * SECOND);
+		if (saves)
+			save_it();
 		step.model = model_rotate;
 		step.run = run_rotate;
 		take_step(0);
@@ -1175,12 +1191,19 @@ static void test_a_killed_ban_can_be_lifted(void **unused)
 	}
 }
 
+static void test_a_killed_ban(void **unused)
+{
+	(void)unused;
+	kill_ban(false);
+	kill_ban(true);
+}
+
 static int tests(void)
 {
 	const struct CMUnitTest all[] = {
 	    cmocka_unit_test(test_walks),
 	    cmocka_unit_test(test_kills),
-	    cmocka_unit_test(test_a_killed_ban_can_be_lifted),
+	    cmocka_unit_test(test_a_killed_ban),
 	};
 
 	return getenv("WALK") ? walk_again() : cmocka_run_group_tests(all, NULL, NULL);

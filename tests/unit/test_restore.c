@@ -697,37 +697,44 @@ static void beyond_all_clocks(void **unused)
 	"  - {key: " of ", packets: 9, window: 1" s "}\n  - {key: " of ", packets: 9, window: 2" s \
 	"}\n  - {key: " of ", packets: 9, window: 3" s "}\n  - {key: " of                          \
 	", packets: 9, window: 4" s "}\n  - {key: " of ", packets: 9, window: 5" s "}\n"
-#define FIVE_LIMITS(of, s) \
-	"memory: 1Mi\nclock: exact\nrules:\n" KEPT_RULE "- name: b\n  limits:\n" FIVE(of, s)
+#define FIVE_RULE(of, s) "- name: b\n  match: {dport: 9}\n  limits:\n" FIVE(of, s)
+#define RULES		 "memory: 1Mi\nclock: exact\nrules:\n"
 
 /* Five limits of a rule have others beside them that last, and eight there may be: it alone begins
- * anew. */
+ * anew, wherever it stands. */
 static void unfit_rule(void **unused)
 {
+	static const char *const texts[2][2] = {
+	    {RULES KEPT_RULE FIVE_RULE("src", "h"), RULES KEPT_RULE FIVE_RULE("src", "0m")},
+	    {RULES FIVE_RULE("src", "h") KEPT_RULE, RULES FIVE_RULE("src", "0m") KEPT_RULE}};
 	static struct pacer_policy bin;
-	static const char text[] = FIVE_LIMITS("src", "0m");
-	struct policy *policy = parse(text);
-	struct compile_host at;
-	struct restored what;
-	struct clocks clocks;
-	struct state s;
 
 	(void)unused;
-	kernel_now_ns = 100 * SECOND;
-	at = host_now();
-	clocks = clocks_now();
-	begin(FIVE_LIMITS("src", "h"));
-	save_and_read(&s);
-	assert_int_equal(restore_plan(&s, policy, &clocks, &at, &bin, &plan, &what, &error), -1);
-	state_free(&s);
-	save_and_read(&s);
-	assert_int_equal(restore_forget_unfit(&s, policy, &at), 5);
-	assert_int_equal(s.bin->rule[0].n_limiters, 1);
-	assert_int_equal(restore_plan(&s, policy, &clocks, &at, &bin, &plan, &what, &error), 0);
-	assert_true(what.limits_kept == 1 && what.limits_new == 5);
-	state_free(&s);
-	policy_free(policy);
-	detach();
+	for (uint32_t kept = 0; kept < 2; kept++) {
+		struct policy *policy = parse(texts[kept][1]);
+		struct compile_host at;
+		struct restored what;
+		struct clocks clocks;
+		struct state s;
+
+		kernel_now_ns = 100 * SECOND;
+		at = host_now();
+		clocks = clocks_now();
+		begin(texts[kept][0]);
+		save_and_read(&s);
+		assert_int_equal(restore_plan(&s, policy, &clocks, &at, &bin, &plan, &what, &error),
+				 -1);
+		state_free(&s);
+		save_and_read(&s);
+		assert_int_equal(restore_forget_unfit(&s, policy, &at), 5);
+		assert_int_equal(s.bin->rule[kept].n_limiters, 1);
+		assert_int_equal(restore_plan(&s, policy, &clocks, &at, &bin, &plan, &what, &error),
+				 0);
+		assert_true(what.limits_kept == 1 && what.limits_new == 5);
+		state_free(&s);
+		policy_free(policy);
+		detach();
+	}
 }
 
 /* In force, but killed before it has said for how long it needs what it retires. */
