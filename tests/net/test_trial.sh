@@ -119,6 +119,30 @@ load_killed_and_served()
 	wait "$pid"
 }
 
+# And limits by a set's values, which the new policy's keys do not have, count until their window has passed.
+load_killed_and_served_by_values()
+{
+	local rule="  - {name: udp, match: {proto: udp, dport: 9000}, limits: [{key: src, packets: 10, window: 60s}"
+
+	printf '10.77.0.11,XY\n10.77.0.12,XY\n' >"$work/geo.csv"
+	printf 'sets: [{name: geo, file: %s, value: 2}]\nrules:\n%s]}\n' "$work/geo.csv" "$rule" >"$work/served.yaml"
+	sed 's/window: 60s}]/window: 60s}, {key: "value(geo, src)", packets: 15, window: 60s}]/' "$work/served.yaml" \
+		>"$work/values.yaml"
+	load values
+	arrive "10" n=12
+	pacer save s0 "$work/s0.state" --and-unload >/dev/null
+	load ten --confirm-within 2s
+	waiting | xargs kill -KILL
+	until_true 5 has_lapsed
+	background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/served.yaml" --state "$work/s0.state" \
+		>"$work/out" 2>"$work/err"
+	until_true 20 grep -q 'the pacer is' "$work/out" || fail "$(cat "$work/err")" || return
+	arrive "0 5" n=3 n=12,from=10.77.0.12
+	equal "$(cat "$work/err")" "" "complaints"
+	kill "$pid"
+	wait "$pid"
+}
+
 # The same, killed where the load is about to have its process; and where it has loaded nothing yet.
 load_killed()
 {
@@ -270,6 +294,7 @@ check trial-load-upgraded load_upgraded
 check trial-load-all-killed load_all_killed
 check trial-load-killed load_killed
 check trial-load-killed-and-served load_killed_and_served
+check trial-load-killed-and-served-by-values load_killed_and_served_by_values
 check trial-lapsed-applied lapsed_applied
 check trial-another-in-its-place another_in_its_place
 check trial-nothing-to-come-back nothing_to_come_back
