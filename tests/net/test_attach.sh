@@ -60,7 +60,7 @@ no_native()
 	in_server ip link set lo up
 	refused 1 'lo: .*no native.*--mode skb' pacer load lo -c "$work/ten.yaml"
 	refused 1 'lo: .*no native.*--mode skb' pacer load lo -c "$work/ten.yaml" --direct
-	refused 1 'lo: ' pacer load lo -c "$work/ten.yaml" --mode hw
+	refused 1 'lo: its driver does not take the program into hardware' pacer load lo -c "$work/ten.yaml" --mode hw
 	equal "$(what_is_on lo)" "{}" "left on lo"
 	equal "$(pacer status --json)" "[]" "what status lists"
 	pacer load lo -c "$work/ten.yaml" --mode skb >/dev/null
@@ -68,7 +68,7 @@ no_native()
 	equal "$(pacer status --json | jq -rc 'map(.interface)')" '["lo"]' "what status lists"
 	pacer unload lo >/dev/null
 	equal "$(what_is_on lo)" "{}" "left on lo"
-	refused 1 's0: ' pacer load s0 -c "$work/ten.yaml" --mode hw
+	refused 1 's0: its driver does not take the program into hardware' pacer load s0 -c "$work/ten.yaml" --mode hw
 	equal "$(what_is_on s0)" "{}" "left on s0"
 }
 

@@ -212,6 +212,8 @@ lifted()
 	arrive "3 0" n=4,dport=9001,wait_ms=250 n=3,dport=9001,from=10.77.0.12
 	banned "10.77.0.11/one 10.77.0.12/one"
 	pacer ban s0 del all --rule one >/dev/null
+	equal "$(pacer ban s0 del all --rule one --json | jq .lifted)" 0 "bans lifted, of none"
+	refused 2 'its policy has no rule three' pacer ban s0 del all --rule three
 	pacer ban s0 del all >/dev/null
 	banned ""
 	arrive "3 3" n=3,dport=9001,wait_ms=250 n=3,dport=9001,from=10.77.0.12

@@ -306,7 +306,7 @@ in_force_alone()
 	load one
 	pacer shadow s0 -c "$work/plain.yaml" >/dev/null
 	follow
-	refused 1 "it is done in force, and not in the shadow: s0: set v cannot be written: it has no values" \
+	refused 1 "it is done in force, and not in the shadow: s0: set v has no values: leave that of 192.0.2.9 out" \
 		pacer sets s0 add v 192.0.2.9 AA
 	soon 'any(.[]; .what == "sets s0 add v 192.0.2.9 AA")'
 	unfollow

@@ -120,6 +120,14 @@ of_a_key()
 	grep -q '^s0: fd77::5/128$' <<<"$text" || fail "$text"
 	grep -q 'no entry yet' <<<"$text" || fail "$text"
 	pacer why s0 10.77.0.0/20 | grep -q 'no rule counts by such a key' || fail "of a length that no limit has"
+	printf '192.0.2.1,XY\n' >"$work/land.csv"
+	policy land <<-END
+	sets: [{name: geo, file: $work/land.csv, value: 2}]
+	rules:
+	  - {name: g, match: {src: "@geo=XY"}, limits: [{key: "value(geo, src)", packets: 3, window: 60s}]}
+	END
+	pacer apply s0 -c "$work/land.yaml" >/dev/null
+	pacer why s0 10.77.0.11 | grep -q 'no rule counts by such a key' || fail "of a key that no rule has"
 }
 
 # A key as a limit of the policy has it, whatever its parts: as `replay`, `top` and `ban list` write it.
@@ -200,6 +208,7 @@ on_lists()
 	pacer allow s0 add 10.77.0.8/29 --for 1h >/dev/null
 	equal "$(why '[.verdict, .reason, .allowed.prefix, .rule]' "$packet")" '["pass","allowed","10.77.0.0/24",null]' "allowed"
 	equal "$(why '[.allowed.prefix, .allowed.left_ns]' 10.77.0.16)" '["10.77.0.0/24",null]' "another"
+	equal "$(why .allowed 10.77.0.0/16)" null "a prefix of which a part is allowed"
 	pacer allow s0 del 10.77.0.0/24 >/dev/null
 	equal "$(why '[.allowed.prefix, .allowed.left_ns > 3e12]' 10.77.0.11)" '["10.77.0.8/29",true]' "a key, for a time"
 	pacer allow s0 del 10.77.0.8/29 >/dev/null

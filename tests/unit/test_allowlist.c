@@ -261,6 +261,31 @@ static void test_left(void **unused)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* A prefix is of another where that has all of it, not where both begin at one address. */
+static void test_holds(void **unused)
+{
+	static const struct {
+		const char *prefix, *other;
+		bool holds;
+	} row[] = {
+	    {"10.0.0.0/8", "10.1.2.3/32", true},       {"10.0.0.0/8", "10.0.0.0/8", true},
+	    {"10.0.0.0/24", "10.0.0.0/23", false},     {"10.0.0.0/32", "10.0.0.0/8", false},
+	    {"10.0.0.0/23", "10.0.1.0/24", true},      {"10.0.0.0/23", "10.0.2.0/24", false},
+	    {"0.0.0.0/0", "10.0.0.0/8", true},	       {"0.0.0.0/0", "::/0", false},
+	    {"2001:db8::/32", "2001:db8::/48", true},  {"2001:db8::/48", "2001:db8::/32", false},
+	    {"2001:db8::/128", "2001:db8::/128", true}};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct prefix prefix, other;
+
+		assert_int_equal(units_prefix(row[i].prefix, &prefix), 0);
+		assert_int_equal(units_prefix(row[i].other, &other), 0);
+		if (allow_holds(&prefix, &other) != row[i].holds)
+			fail_msg("%s of %s", row[i].other, row[i].prefix);
+	}
+}
+
 /* Without room nothing is put but what is there. */
 static void test_put_without_room(void **unused)
 {
@@ -278,10 +303,10 @@ static void test_put_without_room(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_one_prefix), TEST(test_order),
-					   TEST(test_twice),	  TEST(test_full),
-					   TEST(test_by_hand),	  TEST(test_left),
-					   TEST(test_within),	  TEST(test_put_without_room)};
+	const struct CMUnitTest tests[] = {
+	    TEST(test_one_prefix), TEST(test_order), TEST(test_twice),	TEST(test_full),
+	    TEST(test_by_hand),	   TEST(test_left),  TEST(test_within), TEST(test_put_without_room),
+	    TEST(test_holds)};
 
 	return cmocka_run_group_tests_name("allowlist", tests, NULL, NULL);
 }

@@ -63,6 +63,8 @@ static const struct {
     {"src: 10.0.0.0/8", "10.1.0.0/16", REACH_ALL},
     {"src: 10.0.0.0/8", "0.0.0.0/0", REACH_SOME},
     {"src: 10.0.0.0/8", "11.0.0.0/8", REACH_NONE},
+    {"src: 10.0.0.0/24", "10.0.0.0/16", REACH_SOME}, /* which begin at one address */
+    {"src: 10.0.0.0", "10.0.0.0/31", REACH_SOME},
     {"src: 10.0.0.0/8, dport: 53", "10.1.2.3", REACH_SOME},
     {"src: 10.0.0.0/8, dst: '@b'", "10.1.2.3", REACH_SOME},
     {"dst: '@b'", "10.1.2.3", REACH_SOME},

@@ -324,8 +324,11 @@ static void test_why(void **unused)
 	static const struct {
 		int number;
 		const char *says;
-	} all[] = {{ENOMEM, "no memory"},	  {EAGAIN, "try again"}, {EFBIG, "more was added"},
-		   {ENODATA, "it has no values"}, {EBADMSG, "no set"},	 {EPERM, "not permitted"}};
+	} all[] = {{ENOMEM, "no memory"},
+		   {EAGAIN, "try again"},
+		   {EFBIG, "more was added"},
+		   {EBADMSG, "no set"},
+		   {EPERM, "not permitted"}};
 	size_t i;
 
 	(void)unused;

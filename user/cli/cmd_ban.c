@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "config/text.h"
 #include "live/bans.h"
+#include "live/copies.h"
 
 /* --- what is to be banned, or let off -------------------------------------------------------- */
 
@@ -160,6 +161,19 @@ static int not_banned(const struct attached *a, const struct options *o, const s
 	return EXIT_FAILED;
 }
 
+/* False where that cannot be seen, too. */
+static bool lacks_rule(const struct attached *a, const char *rule)
+{
+	struct policy_error unused;
+	struct policy *policy = copies_policy(a, copies_in_force(a), &unused);
+	bool lacks = policy;
+
+	for (size_t i = 0; policy && i < policy->n_rules; i++)
+		lacks &= strcmp(policy->rule[i].name, rule) != 0;
+	policy_free(policy);
+	return lacks;
+}
+
 /* w NULL: of all keys. No wish at all is of none, and has no memory that says so. */
 static int lift(struct attached *a, const struct options *o, const struct wishes *w)
 {
@@ -176,6 +190,8 @@ static int lift(struct attached *a, const struct options *o, const struct wishes
 	}
 	if (w && done.left_out && !done.done && !done.of_shadow)
 		return not_banned(a, o, w, &done);
+	if (!w && o->rule && !done.done && !done.of_shadow && lacks_rule(a, o->rule))
+		return misused("ban", "%s: its policy has no rule %s", a->ifname, o->rule);
 	change_noted(a);
 	emit_begin(o->json);
 	emit_done(a, "lifted", "%zu ban%s lifted", &done);

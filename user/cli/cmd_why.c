@@ -683,6 +683,7 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 		enum reach reach =
 		    before || q->sourceless ? REACH_NONE : reach_of_rule(rule, walk, source);
 		struct why why = {.n = 0};
+		bool counts;
 
 		walk->rule = r;
 		if (rule->n_limits)
@@ -690,9 +691,10 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 				q->sourceless ? 0 : source->len, &why);
 		else if (reach)
 			emit_verdict(rule, reach);
-		if (why.n && (reach || q->sourceless || counts_others(&why)))
+		counts = why.n && (reach || q->sourceless || counts_others(&why));
+		if (counts)
 			emit_key_limits(q, &why);
-		n += why.n || (!rule->n_limits && reach);
+		n += counts || (!rule->n_limits && reach);
 		before |= reach == REACH_ALL;
 	}
 	emit_close();

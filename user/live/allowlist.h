@@ -32,7 +32,7 @@ struct allowlist {
 	size_t n, room;
 };
 
-/* Is the other, an address or a prefix that is not shorter, of this prefix? */
+/* Is all of the other, an address or a prefix, of this prefix? */
 bool allow_holds(const struct prefix *prefix, const struct prefix *other);
 
 /* Until when it stands by itself; 0: for ever. */

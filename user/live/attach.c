@@ -57,6 +57,15 @@ static bool lacks_a_part(void)
 	       strstr(complaint_verifier(), "missing btf");
 }
 
+/* For hardware the driver is asked as the program is loaded, and again as it is attached. */
+static int hardware_failed(const struct loading *l, int err)
+{
+	return policy_fail(l->error, 0,
+			   "%s: its driver does not take the program into hardware (%s): use "
+			   "--mode native",
+			   l->ifname, strerror(-err));
+}
+
 /* Says why the kernel did not load the object. */
 static int load_failed(const struct loading *l, int err)
 {
@@ -70,6 +79,9 @@ static int load_failed(const struct loading *l, int err)
 		return policy_fail(l->error, 0,
 				   "%s: the kernel has no memory for the state: lower memory",
 				   l->ifname);
+	if (l->options && l->options->mode == SITE_HW && (err == -EINVAL || err == -EOPNOTSUPP) &&
+	    !refused)
+		return hardware_failed(l, err);
 	/* Of callbacks, and of a program under the dispatcher, which is not JITed either. */
 	if (refused && strstr(complaint_verifier(), "JITed"))
 		return policy_fail(l->error, 0,
@@ -142,11 +154,7 @@ static int attach_failed(const struct loading *l, int err)
 				   "%s: no privilege to attach the program (%s): run as root",
 				   l->ifname, strerror(-err));
 	if (mode == SITE_HW)
-		return policy_fail(
-		    l->error, 0,
-		    "%s: its driver does not take the program into hardware (%s): use "
-		    "--mode native",
-		    l->ifname, strerror(-err));
+		return hardware_failed(l, err);
 	if ((err == -EOPNOTSUPP || err == -EINVAL) && mode == SITE_NATIVE)
 		return policy_fail(l->error, 0, "%s: %s (%s)", l->ifname,
 				   device_advice(l->ifname, advice, sizeof(advice)),

@@ -213,14 +213,31 @@ static int check_values(const struct attached *a, const char *name, const struct
 	return 0;
 }
 
+/* The first of many that was given with a value. */
+static const char *first_valued(const struct set_hand *given, char *text, size_t size)
+{
+	for (size_t i = 0; given && i < given->n; i++) {
+		struct prefix prefix = set_entry_prefix(&given->entry[i].e);
+
+		if (set_hand_value(given, &given->entry[i]))
+			return units_prefix_text(&prefix, text, size);
+	}
+	return "all";
+}
+
 /* A value was given, and a copy's set has none: that of one policy of two alone may have some. */
-static int no_values(const struct attached *a, const char *name, const struct where *where,
+static int no_values(const struct attached *a, const struct change *c, const struct where *where,
 		     struct policy_error *error)
 {
-	int result = check_values(a, name, where, error);
+	int result = check_values(a, c->name, where, error);
+	char text[64];
 
-	errno = ENODATA;
-	return result ? result : failed(a, name, error);
+	return result ? result
+		      : policy_fail(error, 0,
+				    "%s: set %s has no values: leave that of %s out, or add "
+				    "value: to the set in the policy and apply that",
+				    a->ifname, c->name,
+				    first_valued(c->add ? c->add : c->put, text, sizeof(text)));
 }
 
 static int change_set(struct attached *a, plan_function *plan, const struct change *c,
@@ -234,7 +251,7 @@ static int change_set(struct attached *a, plan_function *plan, const struct chan
 		result = check_values(a, c->name, &where, error);
 	for (uint32_t i = 0; i < where.n && !result; i++)
 		if (plan(a, &where, i, c, &moves))
-			result = errno == ENODATA ? no_values(a, c->name, &where, error)
+			result = errno == ENODATA ? no_values(a, c, &where, error)
 						  : failed(a, c->name, error);
 	if (!result && carry_out(a, &moves))
 		result = failed(a, c->name, error);

@@ -186,9 +186,6 @@ const char *sets_maps_why(void)
 		return "the policy was changed meanwhile: try again";
 	case EFBIG:
 		return "more was added by hand than a set takes";
-	case ENODATA:
-		return "it has no values: leave the value out, or add value: to the set in the "
-		       "policy and apply that";
 	case EBADMSG:
 		return "what lies there is no set: unload, and load anew";
 	}
