@@ -56,6 +56,13 @@ static const struct {
     {"else: drop\n" RULES UDP "  - {name: n, match: {proto: icmpv6}, verdict: pass}\n",
      SSH4 | SSH6},
     {"else: drop\n" RULES UDP "  - {name: n, match: {proto: tcp}, verdict: pass}\n", DISCOVERY},
+    /* who is asked is answered, and one is as needed as the other */
+    {"else: drop\nallow: [192.0.2.1]\n" RULES
+     "  - {name: n, match: {icmpv6_type: nd-neighbor-solicit}, verdict: pass}\n",
+     DISCOVERY},
+    {"else: pass\n" RULES
+     "  - {name: n, match: {icmpv6_type: nd-neighbor-advert}, verdict: drop}\n",
+     DISCOVERY},
     {"else: pass\n" RULES UDP "  - {name: t, match: {proto: tcp, dport: 22}, verdict: drop}\n",
      SSH4 | SSH6},
     {"else: pass\nallow: [192.0.2.1]\n" RULES
