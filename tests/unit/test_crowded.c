@@ -176,21 +176,11 @@ static int run_fleet(void)
 	return fleet_bans_set(&pacer, &step.told, 1, &error);
 }
 
-static int run_rotate(void)
-{
-	return change_rotate(&pacer, &plan, &error);
-}
-
 static int run_apply(void)
 {
 	static const struct set_texts no_sets;
 
 	return change_apply(&pacer, step.text, &no_sets, step.confirm_ns, &plan, &error);
-}
-
-static int run_confirm(void)
-{
-	return change_confirm(&pacer, &error);
 }
 
 static int run_in_kill(const void *unused)

@@ -709,22 +709,12 @@ static struct outcome model_apply(void)
 	return (struct outcome){0};
 }
 
-static int run_confirm(void)
-{
-	return change_confirm(&pacer, &error);
-}
-
 static struct outcome model_confirm(void)
 {
 	struct outcome o = {.result = model.before.there ? 0 : -1};
 
 	model.before.there = false;
 	return o;
-}
-
-static int run_rotate(void)
-{
-	return change_rotate(&pacer, &plan, &error);
 }
 
 static struct outcome model_rotate(void)

@@ -36,6 +36,18 @@ __attribute__((format(printf, 1, 2))) static void break_it(const char *format, .
 	printf("\nagain, alone: %s\n", work.name);
 }
 
+/* Steps that are the same whatever a walk is about. */
+
+static int run_confirm(void)
+{
+	return change_confirm(&pacer, &error);
+}
+
+static int run_rotate(void)
+{
+	return change_rotate(&pacer, &plan, &error);
+}
+
 static void begin_walk(const char *test, uint64_t seed, uint32_t kill, bool told)
 {
 	static char name[80];

@@ -52,8 +52,8 @@ static const char *begun_name(enum served served)
 }
 
 /*
- * Of a pacer that is there, which is taken over, or of the state that was saved. A load that is
- * lapsed, or may be in a moment, gives its place up.
+ * Of a pacer that is there, which is taken over, or of the state that was saved. A load that has
+ * lapsed, or may lapse in a moment, gives its place up.
  */
 static void keep_values(const char *ifname, const char *file, struct policy *policy)
 {
