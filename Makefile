@@ -43,6 +43,15 @@ OBJS    := $(USERS:%.c=$(BUILD)/%.o)
 PURE    := $(filter $(BUILD)/user/config/% $(BUILD)/user/sets/% $(BUILD)/user/plan/%,$(OBJS))
 ARCHIVE := $(BUILD)/user.a $(BUILD)/pure.a # of which a program links what it calls
 
+# What a recipe says before it runs: in a word what it makes, with V=1 the whole command, with -s nothing.
+ifeq ($(V),1)
+says     =
+else ifneq ($(findstring s,$(firstword -$(MAKEFLAGS))),)
+says     = @
+else
+says     = @printf '  %-8s %s\n' $1 $@;
+endif
+
 .DELETE_ON_ERROR:
 .PHONY: all debug unit check-unit sequences model model-fleet fuzzers fuzz prog check test-deb coverage mutants bench bench-document soak conformance test-vm test-arm64 test-faults demo format tidy check-clang compile_commands.json \
 	install uninstall clean help
@@ -58,10 +67,10 @@ FORCE:
 # --- the object, and what is made of it ----------------------------------------------------------
 
 $(BUILD)/mkbuiltin: $(BUILD)/user/plan/mkbuiltin.o $(BUILD)/pure.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+	$(call says,LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/builtin.h: $(BUILD)/mkbuiltin user/plan/builtin.yaml
-	$(RUN) $< user/plan/builtin.yaml > $@
+	$(call says,BUILTIN)$(RUN) $< user/plan/builtin.yaml > $@
 
 # The same source on the kernel's clock, and on a fake one: for replay and for the tests.
 $(BUILD)/pacer.bpf.o $(BUILD)/shadow.bpf.o: CLOCK := clock
@@ -69,16 +78,16 @@ $(BUILD)/pacer_fake.bpf.o $(BUILD)/shadow_fake.bpf.o: CLOCK := fake
 $(BUILD)/pacer.bpf.o $(BUILD)/pacer_fake.bpf.o: bpf/pacer.bpf.c
 $(BUILD)/shadow.bpf.o $(BUILD)/shadow_fake.bpf.o: bpf/shadow.bpf.c
 $(BUILD)/%.bpf.o: $(BUILD)/builtin.h
-	$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $(filter %.c,$^) -o $@
+	$(call says,CLANG)$(CLANG) $(BPF) $(DEPEND) -Ibpf/$(CLOCK) -c $(filter %.c,$^) -o $@
 
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
+	$(call says,SKELETON)$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $@ 2> $@.log || { cat $@.log; exit 1; }
 
 # --- user space ----------------------------------------------------------------------------------
 
 $(BUILD)/user/%.o: user/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) $(DEPEND) -c $< -o $@
 
 $(BUILD)/user/live/object.o: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h
 $(BUILD)/user/offline/replay.o: $(BUILD)/pacer_fake.skel.h
@@ -87,34 +96,34 @@ $(BUILD)/user.a: $(filter-out $(PURE),$(OBJS))
 
 $(BUILD)/%.a:
 	@rm -f $@
-	$(AR) qcs $@ $^
+	$(call says,AR)$(AR) qcs $@ $^
 
 PACER   := $(BUILD)/user/cli/main.o $(LATE:%.c=$(BUILD)/%.o) $(ARCHIVE)
 
 $(BUILD)/xdp-pacer: $(PACER)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+	$(call says,LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/xdp-pacer-crowdsec: $(BUILD)/user/bouncer/main.o $(ARCHIVE)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+	$(call says,LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 # The same with the object by one compiler, whichever is CLANG: build/clang-14/xdp-pacer.
 define by_compiler
 $(BUILD)/$1/%: CLANG := $1
 $(BUILD)/$1/%.bpf.o: bpf/%.bpf.c $(BUILD)/builtin.h
 	@mkdir -p $$(@D)
-	$$(CLANG) $$(BPF) $$(DEPEND) -Ibpf/clock -c $$< -o $$@
+	$$(call says,CLANG)$$(CLANG) $$(BPF) $$(DEPEND) -Ibpf/clock -c $$< -o $$@
 
 $(BUILD)/$1/object.o: user/live/object.c $(BUILD)/flags $(BUILD)/$1/pacer.skel.h $(BUILD)/$1/shadow.skel.h
-	$$(CC) $$(CFLAGS) -I$$(@D) $$(USER) $$(DEPEND) -c $$< -o $$@
+	$$(call says,CC)$$(CC) $$(CFLAGS) -I$$(@D) $$(USER) $$(DEPEND) -c $$< -o $$@
 
 $(BUILD)/$1/xdp-pacer: $(BUILD)/$1/object.o $(PACER)
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS)
+	$$(call says,LINK)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS)
 endef
 $(foreach c,clang-14 clang-16 clang-19,$(eval $(call by_compiler,$c)))
 
 $(BUILD)/traffic $(BUILD)/flood: $(BUILD)/%: tests/net/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
+	$(call says,CC)$(CC) $(CFLAGS) -std=gnu11 -D_GNU_SOURCE $(WARN) $< -o $@
 
 debug: ## build all for a debugger, with sanitizers, in build/debug
 	$(MAKE) BUILD=$(BUILD)/debug CFLAGS="-O0 -g3 -fno-omit-frame-pointer $(SANITIZE)" all
@@ -150,7 +159,7 @@ sequences: $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains $(BUILD)/unit/
 
 $(BUILD)/unit/user/%.o: user/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
 
 $(BUILD)/unit/user.a: $(patsubst %.c,$(BUILD)/unit/%.o,$(filter-out %/object.c %/replay.c,$(USERS)))
 $(WINGED:tests/%.c=$(BUILD)/%): $(BUILD)/unit/user.a
@@ -193,18 +202,18 @@ $(BUILD)/unit/test_pins: LINK := $(patsubst %,-Wl$(comma)--wrap=%,open openat op
 
 $(BUILD)/unit/stepped/%.o: user/live/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) -DPACER_STEP_HOOK $(SANITIZE) $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(TESTC) -DPACER_STEP_HOOK $(SANITIZE) $(DEPEND) -c $< -o $@
 
 $(BUILD)/unit/bench/%.o: tests/bench/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(TESTC) $(SANITIZE) $(DEPEND) -c $< -o $@
 
 # Nothing is inlined: a packet path with sanitizers in each of its callers takes the compiler five times as long.
 $(SUITES:=.o): $(BUILD)/%.o: tests/%.c $(BUILD)/unit/flags
-	$(CC) $(TESTC) -Dalways_inline=unused $(SANITIZE) $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(TESTC) -Dalways_inline=unused $(SANITIZE) $(DEPEND) -c $< -o $@
 
 $(SUITES): %: %.o
-	$(CC) $(CFLAGS) $(SANITIZE) $(filter %.o,$^) $(filter %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)
+	$(call says,LINK)$(CC) $(CFLAGS) $(SANITIZE) $(filter %.o,$^) $(filter %.a,$^) $(LINK) -o $@ -lcmocka $(LIBS)
 
 # --- every interleaving; the object under BPF_PROG_TEST_RUN; two CPUs hammering one key ------------
 
@@ -213,21 +222,21 @@ MODELFLAGS ?= -O2
 
 $(BUILD)/model/%.o: tests/model/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(MODELFLAGS) $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(TESTC) $(MODELFLAGS) $(DEPEND) -c $< -o $@
 
 model: $(BUILD)/test_model ## build the test of every interleaving, build/test_model
 $(BUILD)/test_model: $(MODEL)
-	$(CC) $(CFLAGS) $(MODELFLAGS) $^ -o $@ -lcmocka
+	$(call says,LINK)$(CC) $(CFLAGS) $(MODELFLAGS) $^ -o $@ -lcmocka
 
 # The fleet's agent, in every state of a small fleet.
 FLEET   := $(patsubst tests/%.c,$(BUILD)/%.o,$(wildcard tests/model/fleet/*.c))
 
 $(BUILD)/model/fleet/%.o: tests/model/fleet/%.c $(BUILD)/unit/flags
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(MODELFLAGS) -Itests/model/fleet $(DEPEND) -c $< -o $@
+	$(call says,CC)$(CC) $(TESTC) $(MODELFLAGS) -Itests/model/fleet $(DEPEND) -c $< -o $@
 
 $(BUILD)/test_fleet: $(FLEET)
-	$(CC) $(CFLAGS) $(MODELFLAGS) $^ -o $@ -lcmocka
+	$(call says,LINK)$(CC) $(CFLAGS) $(MODELFLAGS) $^ -o $@ -lcmocka
 
 model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: it takes long, and gigabytes
 	$(BUILD)/test_fleet --long
@@ -235,12 +244,12 @@ model-fleet: $(BUILD)/test_fleet ## every state of larger fleets: it takes long,
 # One call of the store's client a line; see tests/fleet/run.
 $(BUILD)/fleet/store: tests/fleet/store.c $(BUILD)/unit/user.a
 	@mkdir -p $(@D)
-	$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) -o $@ $(LIBS)
+	$(call says,CC)$(CC) $(TESTC) $(SANITIZE) $(DEPEND) $(filter %.c %.a,$^) -o $@ $(LIBS)
 
 # What a store carries; tests/fleet/load.c says how it is called.
 $(BUILD)/fleet/load: tests/fleet/load.c $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $(DEPEND) $(filter %.c %.a,$^) -o $@ $(LIBS) -lpthread
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) $(DEPEND) $(filter %.c %.a,$^) -o $@ $(LIBS) -lpthread
 
 # --- fuzzing: libFuzzer with sanitizers, of what others can write --------------------------------------
 
@@ -255,12 +264,12 @@ fuzz: fuzzers ## look for inputs that break them, for long (NAMES= some, SECONDS
 
 $(BUILD)/fuzz/user/%.o: user/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(FUZZCC) $(FUZZC) -fsanitize=fuzzer-no-link $(DEPEND) -c $< -o $@
+	$(call says,CC)$(FUZZCC) $(FUZZC) -fsanitize=fuzzer-no-link $(DEPEND) -c $< -o $@
 
 $(BUILD)/fuzz/user/offline/replay.o: $(BUILD)/pacer_fake.skel.h
 $(BUILD)/fuzz/user.a: $(FUZZED)
 $(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/user.a
-	$(FUZZCC) $(FUZZC) -fsanitize=fuzzer $(DEPEND) $< $(BUILD)/fuzz/user.a -o $@ $(LIBS)
+	$(call says,CC)$(FUZZCC) $(FUZZC) -fsanitize=fuzzer $(DEPEND) $< $(BUILD)/fuzz/user.a -o $@ $(LIBS)
 
 PROG    := $(patsubst tests/prog/%.c,$(BUILD)/prog/%,$(wildcard tests/prog/test_*.c) tests/prog/guard.c tests/prog/steps.c)
 HAMMER  := $(BUILD)/prog/hammer.bpf.o $(BUILD)/prog/hammer_fault.bpf.o
@@ -270,10 +279,10 @@ prog: $(PROG) $(HAMMER) $(BUILD)/prog/set.bpf.o $(BUILD)/prog/pacer_fake.bpf.o $
 $(BUILD)/prog/steps: PROGLIBS := -lunicorn
 $(PROG:=.o): $(BUILD)/prog/%.o: tests/prog/%.c $(BUILD)/pacer.skel.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog -c $< -o $@
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) $(DEPEND) -Itests/unit -Itests/prog -c $< -o $@
 
 $(PROG): %: %.o $(ARCHIVE)
-	$(CC) $(CFLAGS) $^ -o $@ $(LIBS) -lcmocka -lpthread $(PROGLIBS)
+	$(call says,LINK)$(CC) $(CFLAGS) $^ -o $@ $(LIBS) -lcmocka -lpthread $(PROGLIBS)
 
 $(BUILD)/prog/pacer_fake.bpf.o $(BUILD)/prog/shadow_fake.bpf.o: $(BUILD)/prog/%: $(BUILD)/%
 	@mkdir -p $(@D)
@@ -282,11 +291,11 @@ $(BUILD)/prog/pacer_fake.bpf.o $(BUILD)/prog/shadow_fake.bpf.o: $(BUILD)/prog/%:
 $(BUILD)/prog/hammer_fault.bpf.o: FAULT := -DHAMMER_FAULT
 $(HAMMER): tests/prog/hammer.bpf.c
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF) $(DEPEND) -Itests/prog $(FAULT) -c $< -o $@
+	$(call says,CLANG)$(CLANG) $(BPF) $(DEPEND) -Itests/prog $(FAULT) -c $< -o $@
 
 $(BUILD)/prog/set.bpf.o: tests/prog/set.bpf.c
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF) $(DEPEND) -Itests/prog -c $< -o $@
+	$(call says,CLANG)$(CLANG) $(BPF) $(DEPEND) -Itests/prog -c $< -o $@
 
 # --- checks, measurements, tools -------------------------------------------------------------------
 
@@ -342,7 +351,7 @@ check-clang: $(BUILD)/pacer.skel.h $(BUILD)/shadow.skel.h $(BUILD)/pacer_fake.sk
 		xargs -n 8 $(CLANG) -fsyntax-only $(USER) -Itests/unit -Itests/model -DCOMPILE_MOVE_SETS=8
 
 compile_commands.json: ## for editors and clangd, of these rules
-	$(MAKE) -nB --no-print-directory all unit model prog | scripts/compile-commands > $@
+	$(MAKE) V=1 -nB --no-print-directory all unit model prog | scripts/compile-commands > $@
 
 # --- where it goes -----------------------------------------------------------------------------------
 

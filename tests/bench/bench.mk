@@ -14,53 +14,53 @@ bench-core: $(BENCH)/core $(BENCH)/capacity $(BENCH)/sets $(BENCH)/floods $(BENC
 
 $(BENCH)/core: tests/bench/core/core.c $(BENCH)/calm.o $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -Itests/bench $< $(BENCH)/calm.o $(ARCHIVE) -o $@ $(LIBS)
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) -Itests/bench $< $(BENCH)/calm.o $(ARCHIVE) -o $@ $(LIBS)
 
 # It knows nothing of BPF.
 $(BENCH)/calm.o: tests/bench/calm.c tests/bench/calm.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -c $< -o $@
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) -c $< -o $@
 
 $(BENCH)/capacity: tests/bench/core/capacity.c $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $< -o $@ -lm
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) $< -o $@ -lm
 
 $(BENCH)/sets: tests/bench/core/sets.c $(BUILD)/pure.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) $< $(BUILD)/pure.a -o $@ $(LIBS)
 
 $(BENCH)/floods: tests/bench/core/floods.c tests/unit/floods.h $(CORE) $(BUILD)/pure.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -Itests/unit $< $(BUILD)/pure.a -o $@ $(LIBS)
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) -Itests/unit $< $(BUILD)/pure.a -o $@ $(LIBS)
 
 FLEET_PURE := $(patsubst %,user/fleet/%.c,member record heavy demand)
 $(BENCH)/fleet: tests/bench/core/fleet.c tests/unit/fleet_many.h $(FLEET_PURE) $(wildcard user/fleet/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(USER) -Itests/unit -DFLEET_LANES_MAX=2 $< $(FLEET_PURE) -o $@
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) -Itests/unit -DFLEET_LANES_MAX=2 $< $(FLEET_PURE) -o $@
 
 $(BENCH)/bench.bpf.o: tests/bench/bench.bpf.c tests/bench/bench.h bpf/clock/clock.bpf.h $(CORE)
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF) -Ibpf/clock -Itests/bench -c $< -o $@
+	$(call says,CLANG)$(CLANG) $(BPF) -Ibpf/clock -Itests/bench -c $< -o $@
 
 $(BENCH)/bench.skel.h: $(BENCH)/bench.bpf.o
-	$(BPFTOOL) gen skeleton $< name bench_bpf > $@
+	$(call says,SKELETON)$(BPFTOOL) gen skeleton $< name bench_bpf > $@
 
 $(BENCH)/%.o: tests/bench/%.c $(wildcard tests/bench/*.h) $(BENCH)/bench.skel.h
-	$(CC) $(CFLAGS) $(USER) -I$(BENCH) -Itests/bench -c $< -o $@
+	$(call says,CC)$(CC) $(CFLAGS) $(USER) -I$(BENCH) -Itests/bench -c $< -o $@
 
 $(BENCH)/bench: $(TOOLS) $(ARCHIVE)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread
+	$(call says,LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lpthread
 
 # xdp-pacer with an object that drops what it admits.
 $(DROPPING)/pacer.bpf.o: tests/bench/dropping.bpf.c bpf/judge.bpf.h $(BUILD)/pacer.bpf.o
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
+	$(call says,CLANG)$(CLANG) $(BPF) -Ibpf/clock -c $< -o $@
 
 $(DROPPING)/pacer.skel.h: $(DROPPING)/pacer.bpf.o
-	$(BPFTOOL) gen skeleton $< name pacer_bpf > $@
+	$(call says,SKELETON)$(BPFTOOL) gen skeleton $< name pacer_bpf > $@
 
 $(DROPPING)/object.o: user/live/object.c $(DROPPING)/pacer.skel.h
-	$(CC) $(CFLAGS) -I$(DROPPING) $(USER) -c $< -o $@
+	$(call says,CC)$(CC) $(CFLAGS) -I$(DROPPING) $(USER) -c $< -o $@
 
 $(DROPPING)/xdp-pacer: $(BUILD)/user/cli/main.o $(DROPPING)/object.o $(ARCHIVE)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+	$(call says,LINK)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
