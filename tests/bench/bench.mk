@@ -59,7 +59,7 @@ $(DROPPING)/pacer.bpf.o: tests/bench/dropping.bpf.c bpf/judge.bpf.h $(BUILD)/pac
 $(DROPPING)/pacer.skel.h: $(DROPPING)/pacer.bpf.o
 	$(call says,SKELETON)$(BPFTOOL) gen skeleton $< name pacer_bpf > $@
 
-$(DROPPING)/object.o: user/live/object.c $(DROPPING)/pacer.skel.h
+$(DROPPING)/object.o: user/live/object.c $(DROPPING)/pacer.skel.h $(BUILD)/shadow.skel.h
 	$(call says,CC)$(CC) $(CFLAGS) -I$(DROPPING) $(USER) -c $< -o $@
 
 $(DROPPING)/xdp-pacer: $(BUILD)/user/cli/main.o $(DROPPING)/object.o $(ARCHIVE)
