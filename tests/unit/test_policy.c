@@ -726,7 +726,7 @@ static void wrong_over_and_ban(void **state)
 	    {"rules:\n- name: a\n  ban: 1s\n  limits: [{key: all, uses: 5, cooldown: 1s}]\n", 3,
 	     "rules[0].ban: every limit of the rule has the key all"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  over: pool scrub\n", 4,
-	     "rules[0].over: there is no pool scrub: there is none: add it to pools:"},
+	     "rules[0].over: there is no pool scrub: add it to pools:"},
 	    {"rules:\n- name: a\n  " LIMITS "\n  over: pool scrub\npools:\n"
 	     "- {name: b, targets: [x], each: 1, cooldown: 1s}\n"
 	     "- {name: c, targets: [y], each: 1, cooldown: 1s}\n",
@@ -828,7 +828,7 @@ static void wrong_rules(void **state)
 	    {"rules:\n- name: a\n  match: {ether_type: arp}\n  " LIMITS, 4,
 	     "ether_type names frames that are not IP, which have no addresses"},
 	    {"rules:\n- name: a\n  verdict: pool x", 3,
-	     "rules[0].verdict: there is no pool x: there is none"},
+	     "rules[0].verdict: there is no pool x: add it to pools:"},
 	    {"rules: []\nelse: pool x", 2, "else: there is no pool x"},
 	    {"rules: []\nelse: [drop]", 2, "else: expected"},
 	    {"rules:\n- name: ''\n  " LIMITS, 2, "rules[0].name: the value is missing"},
@@ -1774,7 +1774,7 @@ static void the_last_that_will_do(void **state)
 	    {"rules: []\nallow: ['!@a']\nsets: [{name: a, of: []}]\n", 2,
 	     "allow: \"!@a\" will not do: the list has who is let through"},
 	    {"rules:\n- {name: a, match: {dst: '@b'}, verdict: drop}\n", 2,
-	     "rules[0].match.dst: there is no set b: there is none"},
+	     "rules[0].match.dst: there is no set b: add it to sets:"},
 	    {"fleet: {store: 'http://a/#', name: f}\nrules: []\n", 1, "is no address of a store"},
 	    {"fleet: {store: 'http://a', name: f, key: k}\nrules: []\n", 1,
 	     "fleet: cert and key belong together: write both or neither"},

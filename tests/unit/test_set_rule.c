@@ -386,11 +386,11 @@ static const struct {
     {"sets: [{name: a, of: [10.0.0.1/8]}]\nrules: []",
      "sets[0].of[0]: 10.0.0.1/8 has bits beyond its length: write 10.0.0.0/8", 1},
     {"rules:\n- {name: x, match: {src: \"@a\"}, limits: [{key: all, gap: 1s}]}",
-     "rules[0].match.src: there is no set a: there is none: add it to sets:", 2},
+     "rules[0].match.src: there is no set a: add it to sets:", 2},
     {"sets: [{name: b, of: []}]\nrules:\n- {name: x, match: {dst: [\"!@a\"]}, limits: [{key: all, "
      "gap: 1s}]}",
      "rules[0].match.dst: there is no set a: there are b", 3},
-    {"allow: [\"@a\"]\nrules: []", "allow: there is no set a: there is none: add it to sets:", 1},
+    {"allow: [\"@a\"]\nrules: []", "allow: there is no set a: add it to sets:", 1},
     {"sets: [{name: a, of: []}]\nallow: [10.0.0.1, \"!@a\"]\nrules: []",
      "allow: \"!@a\" will not do: the list has who is let through: write @a, or leave it out", 2},
     {"sets: [{name: a, of: []}]\nrules:\n- {name: x, match: {src: \"@a=XY\"}, limits: [{key: all, "

@@ -1056,8 +1056,8 @@ static int MUST_USE find_pool(struct source *s, const struct policy *policy, int
 	*pool = pool_named(policy, name);
 	if (*pool < policy->n_pools)
 		return 0;
-	return doc_fail(s, line, at, "there is no pool %s: there %s%s", name,
-			i ? "are " : "is none: add it to pools:", names);
+	return doc_fail(s, line, at, "there is no pool %s: %s%s", name,
+			i ? "there are " : "add it to pools:", names);
 }
 
 /* The pools that rules and else name; they may stand behind the rules. */
@@ -1261,8 +1261,8 @@ static int MUST_USE find_set(struct source *s, struct policy *policy, const stru
 		return use->value[0] ? number_value(s, policy, at, use) : 0;
 	for (i = 0; i < policy->n_sets; i++)
 		doc_append(names, sizeof(names), "%s%s", i ? ", " : "", policy->set[i].name);
-	return doc_fail(s, use->line, at, "there is no set %s: there %s%s", use->name,
-			i ? "are " : "is none: add it to sets:", names);
+	return doc_fail(s, use->line, at, "there is no set %s: %s%s", use->name,
+			i ? "there are " : "add it to sets:", names);
 }
 
 /* The sets whose values the keys of a rule's limits have. */
