@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/limits.h"
-#include "config/rules.h"
+#include "config/parts.h"
 
 #define PATH_TEXT  128
 #define RULES_TEXT (PACER_RULES_MAX * (POLICY_NAME_MAX + 2))
@@ -53,7 +53,7 @@ static void tell_name(struct telling *t, const char *of, const char *name)
 static void tell_part(struct telling *t, enum policy_part part, const char *prefix,
 		      const void *from)
 {
-	const struct fields *fields = rules_part(part);
+	const struct fields *fields = parts_fields(part);
 
 	for (size_t f = 0; f < fields->n; f++) {
 		char value[FIELD_TEXT];
@@ -281,7 +281,7 @@ int policy_diff(const struct policy *one, const struct policy *other,
 
 bool policy_field(enum policy_part part, size_t i, struct policy_field *field)
 {
-	const struct fields *fields = rules_part(part);
+	const struct fields *fields = parts_fields(part);
 	const struct field *f = &fields->field[i];
 
 	if (i >= fields->n)
@@ -294,5 +294,5 @@ bool policy_field(enum policy_part part, size_t i, struct policy_field *field)
 
 const char *policy_part_name(enum policy_part part)
 {
-	return rules_part(part)->of;
+	return parts_fields(part)->of;
 }

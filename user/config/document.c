@@ -117,6 +117,31 @@ int doc_choose(struct source *s, const struct place *at, const yaml_node_t *node
 			doc_shown(text).text, names);
 }
 
+int doc_yes(struct source *s, const struct place *at, const yaml_node_t *node, bool *into)
+{
+	static const struct choice choices[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
+	int yes;
+
+	if (doc_choose(s, at, node, choices, &yes))
+		return -1;
+	*into = yes;
+	return 0;
+}
+
+int doc_name(struct source *s, const struct place *at, int line, const char *text,
+	     char name[POLICY_NAME_MAX])
+{
+	static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					   "0123456789_-";
+
+	if (!*text || text[strspn(text, letters)] || strlen(text) >= POLICY_NAME_MAX)
+		return doc_fail(s, line, at,
+				"\"%s\" will not do: 1 to %d letters, digits, '_' and '-'",
+				doc_shown(text).text, POLICY_NAME_MAX - 1);
+	memcpy(name, text, strlen(text) + 1);
+	return 0;
+}
+
 int doc_more_than_zero(struct source *s, const struct place *at, const yaml_node_t *node,
 		       uint64_t value)
 {

@@ -107,6 +107,10 @@ int MUST_USE doc_unsigned(struct source *s, const struct place *at, const yaml_n
 			  const char **text);
 int MUST_USE doc_choose(struct source *s, const struct place *at, const yaml_node_t *node,
 			const struct choice *choices, int *value);
+int MUST_USE doc_yes(struct source *s, const struct place *at, const yaml_node_t *node, bool *yes);
+/* A name that the policy gives to a rule, a pool or a set. */
+int MUST_USE doc_name(struct source *s, const struct place *at, int line, const char *text,
+		      char name[POLICY_NAME_MAX]);
 int MUST_USE doc_more_than_zero(struct source *s, const struct place *at, const yaml_node_t *node,
 				uint64_t value);
 int MUST_USE doc_duration(struct source *s, const struct place *at, const yaml_node_t *node,

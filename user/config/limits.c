@@ -2,6 +2,7 @@
 #include "config/limits.h"
 
 #include "config/ladder.h"
+#include "config/writers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -384,42 +385,28 @@ static const char *rate_in_one_form(const struct units_rate *rate, char *buf, si
 			       buf, size);
 }
 
-#define WRITER(name, is_there, format, ...)                                          \
-	static bool write_##name(const void *from, size_t i, char *buf, size_t size) \
-	{                                                                            \
-		const struct policy_limit *l = from;                                 \
-                                                                                     \
-		if (i || !(is_there))                                                \
-			return false;                                                \
-		snprintf(buf, size, format, __VA_ARGS__);                            \
-		return true;                                                         \
-	}
+WRITER(key, policy_limit, true, "%s", policy_line_key_text(p, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITE_NUMBER(entries, policy_limit, p->entries, p->entries)
+WRITE_TIME(gap, policy_limit, p->kind == LIMIT_GAP, p->gap_ns)
+WRITE_NUMBER(rows, policy_limit, p->kind == LIMIT_GAP, p->rows)
+WRITER(ceiling, policy_limit, p->ceiling, "%llupps", (unsigned long long)p->ceiling)
+WRITE_NUMBER(packets, policy_limit, p->kind == LIMIT_WINDOW && p->cost == PACER_COST_PACKETS,
+	     p->limit)
+WRITE_NUMBER(bytes, policy_limit, p->kind == LIMIT_WINDOW && p->cost == PACER_COST_BYTES, p->limit)
+WRITE_TIME(window, policy_limit, p->kind == LIMIT_WINDOW, p->window_ns)
+WRITE_NUMBER(slots, policy_limit, p->kind == LIMIT_WINDOW, p->slots)
+WRITER(rate, policy_limit, p->kind == LIMIT_RATE, "%s",
+       rate_in_one_form(&p->rate, (char[FIELD_TEXT]){0}, FIELD_TEXT))
+WRITE_NUMBER(burst, policy_limit, p->kind == LIMIT_RATE, p->burst)
+WRITE_NUMBER(uses, policy_limit, p->kind == LIMIT_THROTTLE, p->throttle.uses)
+WRITE_TIME(cooldown, policy_limit, p->kind == LIMIT_THROTTLE, p->throttle.cooldown_ns)
+WRITE_TIME(max_cooldown, policy_limit,
+	   p->kind == LIMIT_THROTTLE && p->throttle.max_cooldown_ns != UINT64_MAX,
+	   p->throttle.max_cooldown_ns)
+WRITE_NUMBER(threshold, policy_limit, p->kind == LIMIT_THROTTLE, p->throttle.threshold)
 
-#define WRITE_NUMBER(name, is_there, value) \
-	WRITER(name, is_there, "%llu", (unsigned long long)(value))
-#define WRITE_TIME(name, is_there, ns) \
-	WRITER(name, is_there, "%s", units_duration_text(ns, (char[FIELD_TEXT]){0}, FIELD_TEXT))
-
-WRITER(key, true, "%s", policy_line_key_text(l, (char[FIELD_TEXT]){0}, FIELD_TEXT))
-WRITE_NUMBER(entries, l->entries, l->entries)
-WRITE_TIME(gap, l->kind == LIMIT_GAP, l->gap_ns)
-WRITE_NUMBER(rows, l->kind == LIMIT_GAP, l->rows)
-WRITER(ceiling, l->ceiling, "%llupps", (unsigned long long)l->ceiling)
-WRITE_NUMBER(packets, l->kind == LIMIT_WINDOW && l->cost == PACER_COST_PACKETS, l->limit)
-WRITE_NUMBER(bytes, l->kind == LIMIT_WINDOW && l->cost == PACER_COST_BYTES, l->limit)
-WRITE_TIME(window, l->kind == LIMIT_WINDOW, l->window_ns)
-WRITE_NUMBER(slots, l->kind == LIMIT_WINDOW, l->slots)
-WRITER(rate, l->kind == LIMIT_RATE, "%s",
-       rate_in_one_form(&l->rate, (char[FIELD_TEXT]){0}, FIELD_TEXT))
-WRITE_NUMBER(burst, l->kind == LIMIT_RATE, l->burst)
-WRITE_NUMBER(uses, l->kind == LIMIT_THROTTLE, l->throttle.uses)
-WRITE_TIME(cooldown, l->kind == LIMIT_THROTTLE, l->throttle.cooldown_ns)
-WRITE_TIME(max_cooldown, l->kind == LIMIT_THROTTLE && l->throttle.max_cooldown_ns != UINT64_MAX,
-	   l->throttle.max_cooldown_ns)
-WRITE_NUMBER(threshold, l->kind == LIMIT_THROTTLE, l->throttle.threshold)
-
-WRITER(of, l->of_new, "%s", "new")
-WRITER(fleet, l->fleet, "%s", "yes")
+WRITER(of, policy_limit, p->of_new, "%s", "new")
+WRITER(fleet, policy_limit, p->fleet, "%s", "yes")
 
 /* --- the table ------------------------------------------------------------------------------ */
 
