@@ -47,6 +47,23 @@ static void assert_differ(const char *one, const char *other, const char *want)
 	policy_free(b);
 }
 
+static void count(const struct policy_difference *d, void *arg)
+{
+	(void)d;
+	++*(int *)arg;
+}
+
+static int differences(const char *one, const char *other)
+{
+	struct policy *a = parse(one), *b = parse(other);
+	int n = 0;
+
+	assert_int_equal(policy_diff(a, b, count, &n), 0);
+	policy_free(a);
+	policy_free(b);
+	return n;
+}
+
 /* --- every field ------------------------------------------------------------------------------ */
 
 #define OF_NEW(a)     a "\nrules: [{name: r, limits: [{key: src, gap: 1ms, of: new}]}]\n"
@@ -334,6 +351,33 @@ static void test_the_same_in_other_words(void **state)
 	assert_differ(LADDER("wider: x4"), LADDER("wider: [x4, x16]"), "");
 }
 
+/* Lists of numbers; where they say something else, an item is told as it was written. */
+static void test_the_same_numbers(void **state)
+{
+	static const char *const field[] = {"proto",	   "sport",	  "dport", "vlan",
+					    "icmp_type",   "icmp_code",	  "len",   "payload_len",
+					    "icmpv6_type", "icmpv6_code", "ttl",   "dscp"};
+	static const char text[] =
+	    "rules: [{name: r, match: {%s: [%s]}, limits: [{key: src, gap: 1ms}]}]";
+	char one[256], other[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY(field); i++) {
+		snprintf(one, sizeof(one), text, field[i], "5, 4, 9, 2-7");
+		snprintf(other, sizeof(other), text, field[i], "9, 2-3, 4-7, 3-4");
+		assert_differ(one, other, "");
+		snprintf(other, sizeof(other), text, field[i], "9, 2-3, 5-7");
+		assert_int_not_equal(differences(one, other), 0);
+	}
+	assert_differ(MATCH("dport: [22, 23, 80, 81]"), MATCH("dport: [81, 22, 23, 80, 82]"),
+		      "r.match.dport: -|82\n");
+	assert_differ(MATCH("dport: 80-81"), MATCH("dport: [80]"), "r.match.dport: 80-81|80\n");
+	assert_differ(MATCH("vlan: [none, 4095]"), MATCH("vlan: [4095, none, none]"), "");
+	assert_differ(MATCH("vlan: [none, 4094]"), MATCH("vlan: [4094-4095, none]"),
+		      "r.match.vlan: 4094|4094-4095\n");
+	assert_differ(MATCH("dport: [4095, 4096]"), MATCH("dport: 4095-4096"), "");
+}
+
 /* A ladder is told as the one line that it is, and the limits behind it keep their numbers. */
 static void test_ladders(void **state)
 {
@@ -523,6 +567,7 @@ int main(void)
 	    cmocka_unit_test(test_other_values),
 	    cmocka_unit_test(test_no_field_is_left_out),
 	    cmocka_unit_test(test_the_same_in_other_words),
+	    cmocka_unit_test(test_the_same_numbers),
 	    cmocka_unit_test(test_ladders),
 	    cmocka_unit_test(test_the_order_of_rules),
 	    cmocka_unit_test(test_a_list_is_written),

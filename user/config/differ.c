@@ -96,15 +96,18 @@ static bool has_set(const struct policy *policy, const char *name)
 	return false;
 }
 
-static void tell_rule(struct telling *t, const struct policy_rule *rule)
+static void tell_rule(struct telling *t, const struct policy_rule *rule,
+		      const struct policy_rule *other)
 {
+	struct policy_match match = rule->match;
 	char prefix[PATH_TEXT] = "";
 
+	parts_match_agree(&match, &other->match);
 	doc_append(prefix, sizeof(prefix), "%s.", rule->name);
 	tell_part(t, POLICY_RULE, prefix, rule);
 	*prefix = 0;
 	doc_append(prefix, sizeof(prefix), "%s.match.", rule->name);
-	tell_part(t, POLICY_MATCH, prefix, &rule->match);
+	tell_part(t, POLICY_MATCH, prefix, &match);
 	for (size_t i = 0; i < rule->n_limits; i++) {
 		if (rule->limit[i].rung) /* it is told with the first of its ladder */
 			continue;
@@ -122,9 +125,12 @@ static void tell_all(struct telling *t, const struct policy *policy, const struc
 	tell_part(t, POLICY_SAMPLE, "sample.", &policy->sample);
 	tell_part(t, POLICY_FLEET, "fleet.", &policy->fleet);
 	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_rule *same;
+
 		tell_name(t, "rules", policy->rule[r].name);
-		if (rule_named(other, policy->rule[r].name))
-			tell_rule(t, &policy->rule[r]);
+		same = rule_named(other, policy->rule[r].name);
+		if (same)
+			tell_rule(t, &policy->rule[r], same);
 	}
 	for (size_t i = 0; i < policy->n_pools; i++) {
 		char prefix[PATH_TEXT] = "";

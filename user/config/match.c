@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a rule matches. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/address.h"
@@ -349,6 +350,63 @@ static int MUST_USE check_protos(struct source *s, const struct place *at, const
 			    headers_family(m, false) ? "src" : "dst", icmp ? "icmpv6" : "icmp");
 	}
 	return 0;
+}
+
+static int by_low(const void *a, const void *b)
+{
+	const struct range *one = a, *other = b;
+
+	return one->low < other->low ? -1 : one->low > other->low;
+}
+
+/* In order, and what touches joined. Returns how many ranges there are. */
+static size_t join(struct range *range, size_t n)
+{
+	size_t last = 0;
+
+	if (n)
+		qsort(range, n, sizeof(*range), by_low);
+	for (size_t i = 1; i < n; i++) {
+		if (range[i].low > range[last].high + 1)
+			range[++last] = range[i];
+		else if (range[i].high > range[last].high)
+			range[last].high = range[i].high;
+	}
+	return n ? last + 1 : 0;
+}
+
+/* If both lists say the same numbers, the first is written in the one form that both have. */
+static void agree(struct range *one, size_t *n, const struct range *other, size_t n_other)
+{
+	struct range joined[POLICY_LIST_MAX], joined_other[POLICY_LIST_MAX];
+	size_t n_joined;
+
+	memcpy(joined, one, *n * sizeof(*one));
+	memcpy(joined_other, other, n_other * sizeof(*other));
+	n_joined = join(joined, *n);
+	if (n_joined != join(joined_other, n_other) ||
+	    memcmp(joined, joined_other, n_joined * sizeof(*joined)))
+		return;
+	memcpy(one, joined, n_joined * sizeof(*joined));
+	*n = n_joined;
+}
+
+#define AGREE(list) agree(m->list, &m->n_##list, other->list, other->n_##list)
+
+void parts_match_agree(struct policy_match *m, const struct policy_match *other)
+{
+	AGREE(proto);
+	AGREE(sport);
+	AGREE(dport);
+	AGREE(vlan);
+	AGREE(icmp_type);
+	AGREE(icmp_code);
+	AGREE(icmpv6_type);
+	AGREE(icmpv6_code);
+	AGREE(len);
+	AGREE(payload_len);
+	AGREE(ttl);
+	AGREE(dscp);
 }
 
 int parts_read_match(struct source *s, const struct place *at, const yaml_node_t *node, void *into)

@@ -19,6 +19,10 @@ const struct fields *parts_fields(enum policy_part part);
 reader parts_read_match, parts_read_rules, parts_read_pools, parts_read_sets, parts_read_sample;
 reader parts_read_fleet;
 
+/* Lists of numbers that mean what the other match's mean are then the same lists: [81, 80] and
+ * 80-81. */
+void parts_match_agree(struct policy_match *m, const struct policy_match *other);
+
 /*
  * Of a policy that was read: the pools and sets that its rules name, which may stand behind them;
  * and that there is a fleet where something is shared.
