@@ -195,7 +195,10 @@ static void test_places(void **unused)
 	(void)unused;
 	for (int i = 0; i < EVENTS_PASS_MAX + 2; i++)
 		pass(&p, "{}");
+	assert_int_equal(p.waiting, 2);
+	events_stop(&p);
 	assert_int_equal(p.lost, 2);
+	p.command = "sleep 1000 & sleep 1000";
 	now.ns += EVENTS_PASS_NS;
 	events_tidy(&p);
 	for (int i = 0; i < EVENTS_PASS_MAX; i++)
@@ -212,7 +215,7 @@ static void test_places(void **unused)
 static void test_waits_for_a_place(void **unused)
 {
 	char path[] = "/tmp/xdp-pacer-test.XXXXXX", command[256], text[8 * EVENTS_PASS_MAX];
-	struct events_pass p = {.command = "sleep 1000", .waits = true};
+	struct events_pass p = {.command = "sleep 1000", .patient = true};
 	int fd = mkstemp(path);
 
 	(void)unused;
@@ -230,6 +233,129 @@ static void test_waits_for_a_place(void **unused)
 	assert_int_equal(pread(fd, text, sizeof(text), 0), 3 * EVENTS_PASS_MAX);
 	close(fd);
 	unlink(path);
+}
+
+static void hang(struct events_pass *p)
+{
+	p->command = "sleep 1000";
+	for (int i = 0; i < EVENTS_PASS_MAX; i++)
+		pass(p, "{}");
+}
+
+static void come(struct events_pass *p, enum event_kind kind, const char *json)
+{
+	struct event one = {.kind = kind, .rule = kind == EVENT_BAN ? "dns" : NULL};
+
+	events_pass(p, &one, &place, "a line", json);
+}
+
+/* What came of it, a letter each. */
+static const char *handed_on(int fd)
+{
+	static char text[2 * EVENTS_PASS_WAIT];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = 0;
+	return text;
+}
+
+static void end_all(struct events_pass *p)
+{
+	for (int i = 0; i < EVENTS_PASS_MAX; i++)
+		if (p->running[i].pid)
+			kill(-p->running[i].pid, SIGKILL);
+	bury(p);
+}
+
+/* All others go before bans and what was lost, and each of both in the order in which they came. */
+static void test_those_that_wait(void **unused)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX", command[256];
+	struct events_pass p = {.command = NULL};
+	int fd = mkstemp(path);
+
+	(void)unused;
+	snprintf(command, sizeof(command),
+		 "{ cat; env | grep -c XDP_PACER_RULE; } | tr -d '\\n' >>%s", path);
+	hang(&p);
+	come(&p, EVENT_BAN, "a");
+	come(&p, EVENT_START, "b");
+	come(&p, EVENT_LOST, "c");
+	come(&p, EVENT_BANS_FULL, "d");
+	come(&p, EVENT_BAN, "e");
+	come(&p, EVENT_END, "f");
+	assert_int_equal(p.waiting, 6);
+	p.command = command;
+	kill(-p.running[0].pid, SIGKILL); /* one place for all: they go one after the other */
+	while (p.waiting || p.running[0].pid)
+		events_tidy(&p);
+	assert_string_equal(handed_on(fd), "b0d0f0a1c0e1");
+	assert_int_equal(p.lost, 0);
+	end_all(&p);
+	close(fd);
+	unlink(path);
+}
+
+/* No more wait than there is room for; of bans half as many. */
+static void test_room_to_wait(void **unused)
+{
+	char path[] = "/tmp/xdp-pacer-test.XXXXXX", command[256];
+	struct events_pass p = {.command = NULL};
+	size_t starts = 0, bans = 0;
+	int fd = mkstemp(path);
+
+	(void)unused;
+	hang(&p);
+	for (int i = 0; i <= EVENTS_PASS_WAIT / 2; i++)
+		come(&p, EVENT_BAN, "b");
+	assert_int_equal(p.lost, 1);
+	for (int i = 0; i <= EVENTS_PASS_WAIT / 2; i++)
+		come(&p, EVENT_START, "s");
+	assert_int_equal(p.lost, 2);
+	assert_int_equal(p.waiting, EVENTS_PASS_WAIT);
+	snprintf(command, sizeof(command), "tr -d '\\n' >>%s", path);
+	p.command = command;
+	for (int i = 0; i < EVENTS_PASS_MAX; i++)
+		kill(-p.running[i].pid, SIGKILL);
+	while (p.waiting)
+		events_tidy(&p);
+	bury(&p);
+	for (const char *at = handed_on(fd); *at; at++) {
+		starts += *at == 's';
+		bans += *at == 'b';
+	}
+	assert_int_equal(starts, EVENTS_PASS_WAIT / 2);
+	assert_int_equal(bans, EVENTS_PASS_WAIT / 2);
+	hang(&p);
+	come(&p, EVENT_BAN, "b"); /* there is room again */
+	come(&p, EVENT_START, "s");
+	assert_int_equal(p.lost, 2);
+	events_stop(&p);
+	assert_int_equal(p.lost, 4);
+	end_all(&p);
+	close(fd);
+	unlink(path);
+}
+
+/* One that cannot be begun in its turn is lost, and one that cannot be kept. */
+static void test_waits_in_vain(void **unused)
+{
+	struct events_pass p = {.command = NULL};
+
+	(void)unused;
+	hang(&p);
+	pass(&p, "{}");
+	pass(&p, "{}");
+	starved_from(1, false);
+	memory.on = true;
+	pass(&p, "{}");
+	memory.on = false;
+	assert_int_equal(p.waiting, 2);
+	assert_int_equal(p.lost, 1);
+	now.no_fork = true;
+	end_all(&p);
+	assert_int_equal(p.waiting, 0);
+	assert_int_equal(p.lost, 3);
 }
 
 static void test_what_fails(void **unused)
@@ -338,6 +464,9 @@ int main(void)
 	    TEST(test_descriptors_of_a_command),
 	    TEST(test_places),
 	    TEST(test_waits_for_a_place),
+	    TEST(test_those_that_wait),
+	    TEST(test_room_to_wait),
+	    TEST(test_waits_in_vain),
 	    TEST(test_what_fails),
 	    TEST(test_the_journal),
 	    TEST(test_no_memory),

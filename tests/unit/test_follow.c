@@ -560,6 +560,61 @@ static void test_losses(void **unused)
 	tells("");
 }
 
+/* So many find no room in a round, for so long: what is told, and when. */
+static void fill_for(uint64_t ns, uint64_t every_round)
+{
+	for (; ns; ns -= 100 * MS) {
+		counts[1].events[PACER_BANS_FULL] += every_round;
+		round_after(100 * MS);
+	}
+}
+
+/* The first at once; then, while it goes on, ever more rarely, and none is left out. */
+static void test_bans_without_room(void **unused)
+{
+	(void)unused;
+	round_after(100 * MS);
+	fill_for(100 * MS, 3);
+	tells("bans_full of a 3;");
+	fill_for(4900 * MS, 1);
+	tells("");
+	fill_for(100 * MS, 1);
+	tells("bans_full of a 50;");
+	fill_for(9900 * MS, 1);
+	tells("");
+	fill_for(100 * MS, 1);
+	tells("bans_full of a 100;");
+	fill_for(600000 * MS, 1); /* after 20, 40, 80 and 160 s; and 300 */
+	tells("bans_full of a 200;bans_full of a 400;bans_full of a 800;bans_full of a 1600;"
+	      "bans_full of a 3000;");
+	fill_for(299900 * MS, 1);
+	tells("");
+	fill_for(100 * MS, 0);
+	tells("bans_full of a 2999;");
+	fill_for(9800 * MS, 0); /* ten seconds later it is the same */
+	fill_for(100 * MS, 1);
+	tells("");
+	fill_for(10000 * MS, 0);
+	fill_for(100 * MS, 1); /* and after more than ten another */
+	tells("bans_full of a 2;");
+	fill_for(5000 * MS, 1);
+	tells("bans_full of a 50;");
+	fill_for(300 * MS, 1);
+	follow_notes(&follower);
+	tells("bans_full of a 3;");
+	follow_notes(&follower);
+	tells("");
+	fill_for(200 * MS, 1);
+	apply(OF("b"), 1);
+	notes_say(&pacer, NOTE_CHANGE, "b");
+	round_after(100 * MS);
+	tells("bans_full of a 2;change: b;");
+	counts[1].events[PACER_BANS_FULL] = 1; /* of another pacer, which it had before */
+	round_after(100 * MS);
+	fill_for(10000 * MS, 1);
+	tells("bans_full of b 93;"); /* ten seconds after the 50 */
+}
+
 /* --- episodes -------------------------------------------------------------------------------- */
 
 static void deny(uint64_t packets)
@@ -745,6 +800,7 @@ int main(void)
 	    CASE(test_unreadable),
 	    CASE(test_late),
 	    CASE(test_losses),
+	    CASE(test_bans_without_room),
 	    CASE(test_began_on_one_day),
 	    CASE(test_noted_once),
 	    CASE(test_sampled),

@@ -85,7 +85,7 @@ static int read_settings(const struct options *o, struct episode_settings *by)
 static int replay(struct judge *j, const struct options *o, const struct episode_settings *by)
 {
 	struct telling t = {
-	    o, {o->replay, 0}, {.command = o->exec, .journal = o->journal, .waits = true}, 0};
+	    o, {o->replay, 0}, {.command = o->exec, .journal = o->journal, .patient = true}, 0};
 	struct policy_error error = {0};
 	struct capture c = {0};
 	struct replayed sum;
@@ -380,6 +380,9 @@ static int follow(const struct options *o, const struct episode_settings *by)
 	code = begin(&f);
 	if (!code)
 		code = follow_all(&f);
+	events_stop(&f.t.pass);
+	if (f.first)
+		tell_lost(&f.t.pass, host_now_ns(), tell_of, f.first);
 	while (f.first) {
 		struct followed *next = f.first->next;
 

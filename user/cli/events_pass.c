@@ -23,19 +23,17 @@
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-void events_tidy(struct events_pass *p)
-{
-	uint64_t now_ns = host_now_ns();
+/* What a command is given of an event. */
+struct words {
+	const char *name, *ifname, *rule, *key, *text, *json; /* rule, key: NULL: it has none */
+};
 
-	for (int i = 0; i < EVENTS_PASS_MAX; i++) {
-		if (!p->running[i].pid)
-			continue;
-		if (waitpid(p->running[i].pid, NULL, WNOHANG) == p->running[i].pid)
-			p->running[i].pid = 0;
-		else if (now_ns - p->running[i].since_ns > EVENTS_PASS_NS)
-			kill(-p->running[i].pid, SIGKILL); /* its children, too */
-	}
-}
+struct events_waiting {
+	struct events_waiting *next;
+	bool of_masses;
+	struct words words;
+	char bytes[]; /* which they point into */
+};
 
 static void set(const char *name, const char *value)
 {
@@ -46,8 +44,7 @@ static void set(const char *name, const char *value)
 }
 
 /* In the child. */
-static void run(const char *command, const struct event *event, const struct event_place *place,
-		const char *text, int from)
+static void run(const char *command, const struct words *words, int from)
 {
 	sigset_t none;
 
@@ -56,11 +53,11 @@ static void run(const char *command, const struct event *event, const struct eve
 	signal(SIGXFSZ, SIG_DFL); /* which is ignored here, and is the command's affair there */
 	descriptors_restore();
 	setpgid(0, 0);
-	set("XDP_PACER_EVENT", event_name(event->kind));
-	set("XDP_PACER_INTERFACE", place->ifname);
-	set("XDP_PACER_RULE", event->rule);
-	set("XDP_PACER_KEY", event->key);
-	set("XDP_PACER_TEXT", text);
+	set("XDP_PACER_EVENT", words->name);
+	set("XDP_PACER_INTERFACE", words->ifname);
+	set("XDP_PACER_RULE", words->rule);
+	set("XDP_PACER_KEY", words->key);
+	set("XDP_PACER_TEXT", words->text);
 	if (dup2(from, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		_exit(126);
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -94,25 +91,17 @@ static int free_place(const struct events_pass *p)
 	return i;
 }
 
-static bool start(struct events_pass *p, const struct event *event, const struct event_place *place,
-		  const char *text, const char *json)
+/* In the free place i. */
+static bool start(struct events_pass *p, int i, const struct words *words)
 {
-	const struct timespec a_while = {.tv_nsec = LOOK_NS};
-	int i = free_place(p), from;
+	int from = filled_pipe(words->json);
 	pid_t pid;
 
-	for (; p->waits && i == EVENTS_PASS_MAX; i = free_place(p)) {
-		nanosleep(&a_while, NULL);
-		events_tidy(p);
-	}
-	if (i == EVENTS_PASS_MAX)
-		return false;
-	from = filled_pipe(json);
 	if (from < 0)
 		return false;
 	pid = fork();
 	if (!pid)
-		run(p->command, event, place, text, from);
+		run(p->command, words, from);
 	close(from);
 	if (pid < 0)
 		return false;
@@ -120,6 +109,106 @@ static bool start(struct events_pass *p, const struct event *event, const struct
 	p->running[i].pid = pid;
 	p->running[i].since_ns = host_now_ns();
 	return true;
+}
+
+static void bury(struct events_pass *p)
+{
+	uint64_t now_ns = host_now_ns();
+
+	for (int i = 0; i < EVENTS_PASS_MAX; i++) {
+		if (!p->running[i].pid)
+			continue;
+		if (waitpid(p->running[i].pid, NULL, WNOHANG) == p->running[i].pid)
+			p->running[i].pid = 0;
+		else if (now_ns - p->running[i].since_ns > EVENTS_PASS_NS)
+			kill(-p->running[i].pid, SIGKILL); /* its children, too */
+	}
+}
+
+/* --- those that wait -------------------------------------------------------------------------- */
+
+static bool comes_in_masses(enum event_kind kind)
+{
+	return kind == EVENT_BAN || kind == EVENT_LOST;
+}
+
+static const char *copied(const char *text, char **at)
+{
+	const char *copy = *at;
+
+	if (!text)
+		return NULL;
+	*at = stpcpy(*at, text) + 1;
+	return copy;
+}
+
+static size_t bytes_of(const struct words *w)
+{
+	return strlen(w->name) + strlen(w->ifname) + (w->rule ? strlen(w->rule) : 0) +
+	       (w->key ? strlen(w->key) : 0) + strlen(w->text) + strlen(w->json) + 6;
+}
+
+static bool let_wait(struct events_pass *p, const struct words *w, bool of_masses)
+{
+	struct events_waiting *waiting, **at = &p->first;
+	char *bytes;
+
+	if (p->waiting == EVENTS_PASS_WAIT || (of_masses && p->masses == EVENTS_PASS_WAIT / 2))
+		return false;
+	waiting = malloc(sizeof(*waiting) + bytes_of(w));
+	if (!waiting)
+		return false;
+	bytes = waiting->bytes;
+	waiting->of_masses = of_masses;
+	waiting->words = (struct words){copied(w->name, &bytes), copied(w->ifname, &bytes),
+					copied(w->rule, &bytes), copied(w->key, &bytes),
+					copied(w->text, &bytes), copied(w->json, &bytes)};
+	while (*at && (of_masses || !(*at)->of_masses))
+		at = &(*at)->next;
+	waiting->next = *at;
+	*at = waiting;
+	p->waiting++;
+	p->masses += of_masses;
+	return true;
+}
+
+static void forget_first(struct events_pass *p)
+{
+	struct events_waiting *first = p->first;
+
+	p->first = first->next;
+	p->waiting--;
+	p->masses -= first->of_masses;
+	free(first);
+}
+
+void events_tidy(struct events_pass *p)
+{
+	bury(p);
+	for (int i = free_place(p); p->first && i < EVENTS_PASS_MAX; i = free_place(p)) {
+		p->lost += !start(p, i, &p->first->words);
+		forget_first(p);
+	}
+}
+
+void events_stop(struct events_pass *p)
+{
+	p->command = NULL;
+	for (; p->first; forget_first(p))
+		p->lost++;
+}
+
+static void run_command(struct events_pass *p, const struct words *words, bool of_masses)
+{
+	const struct timespec a_while = {.tv_nsec = LOOK_NS};
+
+	while (p->patient && free_place(p) == EVENTS_PASS_MAX) {
+		nanosleep(&a_while, NULL);
+		events_tidy(p);
+	}
+	if (free_place(p) == EVENTS_PASS_MAX ? !let_wait(p, words, of_masses)
+					     : !start(p, free_place(p), words))
+		p->lost++;
 }
 
 /* --- the journal ------------------------------------------------------------------------------ */
@@ -210,9 +299,12 @@ static bool send_to_journal(const struct event *e, const struct event_place *pla
 void events_pass(struct events_pass *p, const struct event *event, const struct event_place *place,
 		 const char *text, const char *json)
 {
+	const struct words words = {
+	    event_name(event->kind), place->ifname, event->rule, event->key, text, json};
+
 	events_tidy(p);
-	if (p->command && !start(p, event, place, text, json))
-		p->lost++;
+	if (p->command)
+		run_command(p, &words, comes_in_masses(event->kind));
 	if (p->journal && (!events_journal() || !send_to_journal(event, place, text, json)))
 		p->lost_journal++;
 }

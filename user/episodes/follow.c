@@ -218,6 +218,50 @@ static void told(const struct event *event, void *arg)
 		note_episode(f, event);
 }
 
+/* --- bans that found no room ------------------------------------------------------------------ */
+
+static void tell_unbanned(struct follow *f, size_t rule)
+{
+	struct follow_full *full = &f->full[f->counter[rule]];
+	struct event event = {.kind = EVENT_BANS_FULL,
+			      .told_ns = f->last_ns,
+			      .rule = f->policy->rule[rule].name,
+			      .n = full->read - full->told};
+
+	if (event.n)
+		f->tell(&event, f->arg);
+	full->told = full->read;
+}
+
+/* Before another rule has the counters, or there are none. */
+static void tell_all_unbanned(struct follow *f)
+{
+	for (size_t r = 0; r < f->policy->n_rules; r++)
+		tell_unbanned(f, r);
+}
+
+static void take_full(struct follow *f, size_t rule, uint64_t now)
+{
+	struct follow_full *full = &f->full[f->counter[rule]];
+
+	if (!full->known || now < full->read) /* since when, nobody knows; or it is a new one */
+		full->told = full->read = now;
+	full->known = true;
+	if (now > full->read) {
+		if (!full->grew_ns || f->last_ns - full->grew_ns > EPISODE_QUIET_NS)
+			full->news_ns = full->apart_ns = 0;
+		full->grew_ns = f->last_ns;
+		full->read = now;
+	}
+	if (full->read == full->told || f->last_ns < full->news_ns)
+		return;
+	tell_unbanned(f, rule);
+	full->apart_ns = full->apart_ns ? 2 * full->apart_ns : EPISODE_NEWS_NS;
+	if (full->apart_ns > EPISODE_NEWS_MOST_NS)
+		full->apart_ns = EPISODE_NEWS_MOST_NS;
+	full->news_ns = f->last_ns + full->apart_ns;
+}
+
 /* --- the policy ------------------------------------------------------------------------------- */
 
 static uint64_t word_of(const struct attached *a)
@@ -281,6 +325,7 @@ static int follow_policy(struct follow *f, struct policy_error *error)
 	}
 	f->changed_ns = f->last_ns;
 	tell_losses(f); /* before another rule has its counters */
+	tell_all_unbanned(f);
 	tell_roll_back(f, copy);
 	f->word = word_of(f->a);
 	attached_sampled(f->a);
@@ -288,19 +333,6 @@ static int follow_policy(struct follow *f, struct policy_error *error)
 }
 
 /* --- counters --------------------------------------------------------------------------------- */
-
-static void tell_full(struct follow *f, size_t rule, uint64_t full)
-{
-	uint64_t *was = &f->full[f->counter[rule]];
-	struct event event = {.kind = EVENT_BANS_FULL,
-			      .told_ns = f->last_ns,
-			      .rule = f->policy->rule[rule].name,
-			      .n = full - *was};
-
-	if (*was != UINT64_MAX && full > *was) /* else it was not read before */
-		f->tell(&event, f->arg);
-	*was = full;
-}
 
 /* 1: another policy came into force meanwhile, whose rules may have these counters. */
 static int read_counters(struct follow *f, struct pacer_counters *counters,
@@ -419,7 +451,6 @@ int follow_open(struct follow *f, struct attached *a, const struct episode_setti
 	f->detector.behind_ns = a->control->resolution_ns;
 	f->reach.noted = notes_noted(a);
 	f->reach.said = notes_said(a);
-	memset(f->full, 0xff, sizeof(f->full));
 	for (uint32_t c = 0; c < PACER_COUNTERS_MAX; c++)
 		f->reach.lost[c] = notes_lost(a, c);
 	f->word = word_of(a);
@@ -504,6 +535,7 @@ void follow_notes(struct follow *f)
 {
 	tell_notes(f);
 	tell_losses(f);
+	tell_all_unbanned(f);
 }
 
 void follow_changes_since(struct attached *a, struct follow_states *s, event_tell *tell, void *arg)
@@ -540,7 +572,7 @@ int follow_round(struct follow *f, struct policy_error *error)
 	tell_notes(f);
 	tell_unspoken(f);
 	for (size_t r = 0; r < f->policy->n_rules; r++)
-		tell_full(f, r, counters[r].events[PACER_BANS_FULL]);
+		take_full(f, r, counters[r].events[PACER_BANS_FULL]);
 	f->detector.day_ns = day_minus_now_ns();
 	if (detector_read(&f->detector, counters, f->last_ns))
 		tell_detected(f);

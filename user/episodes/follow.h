@@ -30,6 +30,17 @@ struct follow_reach {
 	uint64_t lost[PACER_COUNTERS_MAX]; /* by counter: bans that were not noted, as they were */
 };
 
+/*
+ * The bans of a rule that found no room. The first is told at once, the others while it goes on
+ * after EPISODE_NEWS_NS, and then after twice as long each time, up to EPISODE_NEWS_MOST_NS.
+ */
+struct follow_full {
+	bool known;		    /* its counter was read */
+	uint64_t read, told;	    /* of the counter: what it was, and how much of it is told */
+	uint64_t grew_ns;	    /* 0: it has not */
+	uint64_t news_ns, apart_ns; /* when the next is told, and how long after the last */
+};
+
 struct follow {
 	struct detector detector;
 	struct attached *a;
@@ -41,7 +52,7 @@ struct follow {
 	uint32_t copy;
 	uint32_t counter[PACER_RULES_MAX];
 	struct follow_reach reach;
-	uint64_t full[PACER_COUNTERS_MAX];  /* by counter, as they were: bans that found no room */
+	struct follow_full full[PACER_COUNTERS_MAX];
 	uint64_t changed_ns;		    /* since a change of policy of which nobody spoke; 0 */
 	uint64_t last_ns, slow_ns, torn_ns; /* of the last round, look at tables, torn sample */
 	uint64_t unread_ns;		    /* since when a note is being written; 0: none is */
@@ -78,7 +89,8 @@ struct follow_states {
 void follow_remember(struct follow_states *states, uint32_t id, const struct follow *f);
 /* After follow_open: tells what was not told yet. False: of this state it is not known. */
 bool follow_go_on(struct follow *f, struct follow_states *states, uint32_t id);
-/* Tells what was noted so far and what was not, and no more: before the pacer is let go. */
+/* Tells what was noted or counted so far and was not told, and no more: before the pacer is let go.
+ */
 void follow_notes(struct follow *f);
 /* The same of changes alone, and of a state that was remembered and that nobody follows now. */
 void follow_changes_since(struct attached *a, struct follow_states *states, event_tell *tell,
