@@ -1626,6 +1626,12 @@ static void nothing_points_beyond(void **unused)
 	assert_int_equal(pacer_limiter_kind_of(throttle), PACER_LIMITER_THROTTLE);
 
 	UNSOUND(s.bin->secret, 2);
+	UNSOUND(s.secret_ready, PACER_SECRET_OF_TOOLS + 1);
+	assert_true(state_is_sound(&s));
+	s.secret_ready = PACER_SECRET_NONE; /* nothing was looked for yet, so nothing is there */
+	assert_true(state_is_sound(&s));
+	UNSOUND(s.lines[s.n_lines - 1].word64[7], 1);
+	s.secret_ready = PACER_SECRET_OF_TOOLS;
 	UNSOUND(window->secret, 2);
 	UNSOUND(window->rows, PACER_ROWS_MAX + 1);
 	UNSOUND(window->last_shift, 64);
@@ -1639,6 +1645,8 @@ static void nothing_points_beyond(void **unused)
 	UNSOUND(window->window.ring, 1);
 	UNSOUND(window->window.ring, PACER_RING_MAX + 1);
 	UNSOUND(window->window.slot_ns, 0);
+	UNSOUND(window->window.shift, 64);
+	UNSOUND(wide->window.cost_shift, PACER_COST_SHIFT_MAX + 1);
 	UNSOUND(window->units, 0);
 	UNSOUND(window->units, window->units + 1);
 	UNSOUND(window->window.units, window->units + 1);

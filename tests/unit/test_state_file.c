@@ -65,6 +65,7 @@ static int with_state(void **unused)
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/state", folder);
 	assert_int_equal(state_init(&s, 1024), 0);
+	s.secret_ready = PACER_SECRET_OF_TOOLS;
 	s.text = strdup(POLICY);
 	s.policy = policy_parse(POLICY, strlen(POLICY), &error);
 	assert_non_null(s.policy);

@@ -263,7 +263,8 @@ static bool limiter_is_sound(const struct state *s, const struct pacer_limiter *
 		return t->base < PACER_THROTTLES;
 	case PACER_LIMITER_WINDOW:
 		if (w->ring < 2 || w->ring > PACER_RING_MAX || !w->slot_ns || !t->units ||
-		    t->units != w->units || t->units > PACER_LINE_UNITS * (1 + PACER_EXTRA_MAX) ||
+		    w->shift > 63 || w->cost_shift > PACER_COST_SHIFT_MAX || t->units != w->units ||
+		    t->units > PACER_LINE_UNITS * (1 + PACER_EXTRA_MAX) ||
 		    (!pacer_window_narrow(w) && t->units % PACER_LINE_UNITS))
 			return false;
 		break;
@@ -308,12 +309,29 @@ static bool pools_are_sound(const struct pacer_policy *p)
 	return true;
 }
 
+/* What is in the lines lies where a secret says. */
+static bool secret_is_sound(const struct state *s)
+{
+	const uint64_t *word = (const uint64_t *)s->lines;
+	uint64_t n = s->secret_ready == PACER_SECRET_NONE
+			 ? s->n_lines * sizeof(*s->lines) / sizeof(*word)
+			 : 0;
+
+	if (s->secret_ready > PACER_SECRET_OF_TOOLS)
+		return false;
+	while (n && !*word) {
+		word++;
+		n--;
+	}
+	return !n;
+}
+
 bool state_is_sound(const struct state *s)
 {
 	const struct pacer_policy *p = s->bin;
 
-	if (p->secret > 1 || !bans_are_sound(s, &p->bans) || !flows_are_sound(s, &p->flows) ||
-	    !pools_are_sound(p))
+	if (p->secret > 1 || !secret_is_sound(s) || !bans_are_sound(s, &p->bans) ||
+	    !flows_are_sound(s, &p->flows) || !pools_are_sound(p))
 		return false;
 	for (size_t i = 0; i < PACER_SETS_MAX; i++)
 		if (p->set_counter[i] >= PACER_SET_COUNTERS)

@@ -10,7 +10,9 @@
  *   - a gap: no later than a gap after the beginning, and of a key that has a window beside it up
  * to that even where the gap was over;
  *   - the uses of a throttle: by what they are old, at most the cooldown;
- *   - a rate, and a ban: not at all, as what is theirs is a time to come;
+ *   - a rate, and a ban: not at all, as what is theirs is a time to come; but a rate that a change
+ *     began before the beginning counts as begun then, and has its burst for everybody only a
+ *     burst's time later;
  *   - a row of bans that grow: by how long before the beginning its last ban ended.
  * What has ceased to matter before the beginning is forgotten.
  *
