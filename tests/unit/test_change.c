@@ -570,6 +570,32 @@ static void test_a_value_has_its_generation(void **unused)
 	}
 }
 
+/* So it is of each limit of each rule. */
+static void test_each_value_has_its_generation(void **unused)
+{
+	static const char two[] = SMALL RULE(
+	    "{key: src, packets: 5, window: 60s, entries: 8}, "
+	    "{key: dst, packets: %u, window: 60s, entries: 8}") "- {name: z, limits: [{key: "
+								"src+dst, packets: %u, window: "
+								"60s, entries: 8}]}\n";
+	char text[512];
+
+	(void)unused;
+	snprintf(text, sizeof(text), two, 5, 5);
+	begin(text);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct pacer_limiter *t = &in_force()->rule[i].limiter[!i];
+
+		fill_words(t, 1);
+		assert_true(speak(t, 1) > 1);
+		snprintf(text, sizeof(text), two, 8, 5 + 3 * i);
+		change_to(text);
+		t = &in_force()->rule[i].limiter[!i];
+		assert_int_equal(t->generation, 1);
+		assert_int_equal(speak(t, 1), 0);
+	}
+}
+
 /* A packet that holds an entry holds up the change; for good, it ends it. */
 static void test_an_entry_stays_held(void **unused)
 {
@@ -2306,6 +2332,7 @@ int main(void)
 	    CASE(test_draining_last_for_the_coarse_clock),
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
 	    CASE(test_a_value_has_its_generation),
+	    CASE(test_each_value_has_its_generation),
 	    CASE(test_an_entry_stays_held),
 	    CASE(test_a_trial_gives_way),
 	    CASE(test_a_trial_is_in_force_at_once),
