@@ -98,7 +98,7 @@ static void test_a_pipe(void **unused)
 	alarm(60);
 	assert_int_equal(number_of(in_folder("pipe"), "a", &number), EXIT_FAILED);
 	alarm(0);
-	assert_non_null(strstr(said, "/pipe: it holds no member's number"));
+	assert_non_null(strstr(said, "/pipe: is no regular file: name one"));
 	assert_null(number.file);
 }
 

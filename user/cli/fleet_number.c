@@ -39,7 +39,7 @@ static int read_locked(FILE *f, const char *name, uint64_t *id)
 	return *id && !(*id >> 63) && !strcmp(end, "\n") ? 0 : -1;
 }
 
-/* No pipe: the signals of the agent would wait for who writes to it. */
+/* ESPIPE: it is no regular file. The signals of the agent would wait for who writes to a pipe. */
 static FILE *open_file(const char *name)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), why;
@@ -49,7 +49,7 @@ static FILE *open_file(const char *name)
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &st)) {
-		errno = EINVAL;
+		errno = ESPIPE;
 		f = S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
 	}
 	if (f)
@@ -116,7 +116,9 @@ int fleet_number(const char *state, const char *ifname, struct fleet_number *num
 	    (errno == ENOENT && !make_number(name) && !read_number(name, number)))
 		return EXIT_DONE;
 	why = errno;
-	if (why == EINVAL)
+	if (why == ESPIPE)
+		complaint("%s: is no regular file: name one, or a folder", name);
+	else if (why == EINVAL)
 		complaint("%s: it holds no member's number: remove it, and another one is drawn",
 			  name);
 	else if (why == EWOULDBLOCK)
