@@ -564,7 +564,7 @@ to_a_command()
 	grep -q '^said$' "$work/said" || fail "its stdout is not stderr"
 }
 
-# Commands that hang hold up nobody; those for which there is no place are told as lost.
+# Commands that hang hold up nobody. Events for which there is no place wait; as it ends they are told as lost.
 to_commands_that_hang()
 {
 	local i hung=()
@@ -575,12 +575,14 @@ to_commands_that_hang()
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		pacer allow s0 add "192.0.2.$i/32" >/dev/null
 	done
-	soon '[.[] | select(.event == "lost" and .what == "runs of --exec") | .n] | add >= 4'
 	soon 'any(.[]; .what == "allow s0 add 192.0.2.12/32")'
 	mapfile -t hung < <(pgrep -P "$follower")
 	for i in "${hung[@]}"; do remember "$i" "$work/pids"; done # they outlive who follows
 	equal "${#hung[@]}" 8 "that hang"
+	equal "$(told '[.[] | select(.event == "lost")] | length')" 0 "lost while it goes on"
 	unfollow
+	equal "$(told '[([.[] | select(.event == "change")] | length) - 8, "runs of --exec"]
+		== (.[-1] | [.n, .what])')" true "lost as it ends"
 }
 
 to_a_journal()
