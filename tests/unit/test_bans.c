@@ -600,18 +600,28 @@ static void test_room_for_those_that_refuse(void **unused)
 	char text[64];
 
 	(void)unused;
-	begin_with(both);
-	for (uint32_t i = 0; i < 120; i++) {
-		snprintf(text, sizeof(text), "10.2.0.%u", i);
-		assert_int_equal(add("b", text), 0);
+	for (uint32_t keys = 0; keys < 2; keys++) { /* sources; and keys of IPv6 */
+		uint32_t n = 0;
+
+		begin_with(both);
+		for (uint32_t i = 0; i < 120; i++) {
+			snprintf(text, sizeof(text), "10.2.0.%u", i);
+			assert_int_equal(add("b", text), 0);
+		}
+		for (uint32_t i = 0; i < 40; i++) {
+			snprintf(text, sizeof(text), keys ? "2001:db8:1:%x::/64" : "10.1.0.%u", i);
+			assert_int_equal(add(keys ? "a" : NULL, text), 0);
+		}
+		apply_text("bans: 64\n" SMALL "rules:\n" RULE_A);
+		assert_int_equal(plan.bans_left_out, 0);
+		for (uint32_t i = 0; i < 40 && keys; i++) {
+			snprintf(text, sizeof(text), "2001:db8:1:%x::/64", i);
+			n += !lift("a", text) && done.done == 1;
+		}
+		assert_int_equal(keys ? n : banned_sources(), 40);
+		if (!keys)
+			end(NULL);
 	}
-	for (uint32_t i = 0; i < 40; i++) {
-		snprintf(text, sizeof(text), "10.1.0.%u", i);
-		assert_int_equal(add(NULL, text), 0);
-	}
-	apply_text("bans: 64\n" SMALL "rules:\n" RULE_A);
-	assert_int_equal(plan.bans_left_out, 0);
-	assert_int_equal(banned_sources(), 40);
 }
 
 /* Before a load on trial nothing was there that could ban. */

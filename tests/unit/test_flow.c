@@ -253,6 +253,7 @@ static void test_idle(void **unused)
 	/* Another CPU's clock is behind; and a time that no packet had. */
 	assert_false(opens(&a, at_ns - PACER_FLOW_AHEAD_NS + 1));
 	assert_true(opens(&a, at_ns - PACER_FLOW_AHEAD_NS));
+	assert_false(opens(&a, at_ns += idle_ns - 1)); /* which does not take back the flow's */
 	host.resolution_ns = RESOLUTION;
 	assert_int_equal(load("clock: coarse\n" AT_ALL), 0);
 	assert_int_equal(now.bin.flows.idle_ns, idle_ns - RESOLUTION);
@@ -276,6 +277,9 @@ static void test_evicted(void **unused)
 		assert_true(opens(&other, now_ns));
 		assert_false(opens(&a, now_ns + 1));
 	}
+	for (uint32_t i = 0; i < 300; i++) /* the first segments of TCP are told by their flags */
+		assert_true(opens(&(struct said){3, (uint16_t)i, 6, 2, 0, 0, 0}, ++now_ns));
+	assert_false(opens(&a, ++now_ns));
 	for (uint32_t i = 300; i < 304; i++)
 		assert_true(opens(&(struct said){2, (uint16_t)i, 17, 0, 0, 0, 0}, ++now_ns));
 	assert_true(opens(&a, ++now_ns));
