@@ -230,9 +230,13 @@ all_or_none()
 	load ten
 	on 0 "6" n=6
 	before=$(status .program_id)
+	# What comes meanwhile is held to what is left: no new pacer lets its source begin anew.
+	traffic_on 9000 1000 10.77.0.11=100
 	refused 1 'br0: a bridge takes no native' pacer load s0 br0 -c "$work/ten.yaml" --replace
+	traffic_off
+	equal "$arrived" 4 "what arrived meanwhile"
 	equal "$(status .program_id)" "$before" "the program on s0"
-	on 0 "4" n=6
+	on 0 "0" n=6
 	refused 1 's0: is paced already.*; nothing is changed on s1' pacer load s1 s0 -c "$work/ten.yaml"
 	equal "$(what_is_on s1)" "{}" "what is on s1"
 	in_server ip link del br0
@@ -613,7 +617,13 @@ too_many()
 	eight del
 }
 
-# Ended when the first of them is attached, it leaves both as they were. A signal that it ignores ends nothing.
+# Has the process of $pid a program by now? It is attached when those of all are verified.
+has_a_program()
+{
+	ls -l "/proc/$pid/fd" 2>/dev/null | grep -q bpf-prog
+}
+
+# Ended while their programs are verified, it has changed neither. A signal that it ignores ends nothing.
 ended_in_between()
 {
 	local signal before code
@@ -621,9 +631,9 @@ ended_in_between()
 	limit ten 10
 	for signal in INT TERM HUP; do
 		both_off
-		background "$SERVER" env --default-signal="$signal" "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared >"$work/out" 2>&1
-		until_true 20 eval '[ "$(what_is_on s0)" != "{}" ]'
-		equal "$(what_is_on s1)" "{}" "what is on s1 while its program is verified" || return
+		background "$SERVER" env --default-signal="$signal" "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared --direct >"$work/out" 2>&1
+		until_true 20 has_a_program || fail "$signal: it never had a program: $(cat "$work/out")" || return
+		equal "$(what_is_on s0)$(what_is_on s1)" "{}{}" "what is on both while programs are verified" || return
 		kill -"$signal" "$pid"
 		code=0
 		wait "$pid" || code=$?
@@ -632,14 +642,15 @@ ended_in_between()
 	done
 	both ten
 	before=$(status .program_id)
-	background "$SERVER" "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --replace >"$work/out" 2>&1
-	until_true 20 eval '[ "$(status .program_id)" != "$before" ]'
+	background "$SERVER" "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --replace --direct >"$work/out" 2>&1
+	until_true 20 has_a_program || fail "it never had a program: $(cat "$work/out")" || return
+	equal "$(status .program_id)" "$before" "the program of s0 while another is verified" || return
 	kill -TERM "$pid"
 	wait "$pid" || true
 	equal "$(status .program_id)" "$before" "the program of s0, of a load that was to replace it" || return
 	both_off
-	background "$SERVER" env --ignore-signal=HUP "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared >"$work/out" 2>&1
-	until_true 20 eval '[ "$(what_is_on s0)" != "{}" ]'
+	background "$SERVER" env --ignore-signal=HUP "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared --direct >"$work/out" 2>&1
+	until_true 20 has_a_program || fail "it never had a program: $(cat "$work/out")" || return
 	kill -HUP "$pid"
 	wait "$pid" || fail "a signal that is ignored has ended it: $(cat "$work/out")" || return
 	equal "$(status .shared_with)" '["s1"]' "with whom s0 shares"

@@ -84,7 +84,7 @@ static bool unheeded;	     /* pins were made, and what is written into them coun
 static bool only_named;	     /* the pacer there is none */
 static int other_abi;	     /* it is of a version so much later */
 static bool hidden;	     /* nothing is seen once a program is loaded */
-static int raised;	     /* a signal that comes as a program is attached; 0: none */
+static int raised;	     /* a signal that comes as a program is loaded; 0: none */
 static int opened;	     /* sites, objects and pacers that are open */
 static uint32_t stolen_by;   /* a program that another puts on as this one is attached; 0: nobody */
 static bool other[PROGRAMS]; /* it is no pacer, under a dispatcher */
@@ -399,6 +399,8 @@ int bpf_object__load(struct bpf_object *object)
 	struct object *o = (struct object *)object;
 	int err = befalls();
 
+	if (raised)
+		assert_int_equal(raise(raised), 0);
 	if (verifier_says) {
 		libbpf_prints("libbpf: prog 'pacer': BPF program load failed: %s\n",
 			      "Invalid argument");
@@ -421,8 +423,6 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 
 	if (refused)
 		return -refused;
-	if (raised)
-		assert_int_equal(raise(raised), 0);
 	if (stolen_by) {
 		*i = (struct interface){.program = {stolen_by}, .foreign = i->foreign};
 		stolen_by = 0;

@@ -34,6 +34,7 @@ struct loading {
 	struct pinned_ids pinned; /* whose the pins of the pacer before are */
 	bool looked;		  /* `before` is to be closed */
 	struct object *object;
+	bool tried; /* it may be attached */
 	attach_ready *ready; /* NULL: nothing is to be done between loading and attaching */
 	void *arg;
 	struct policy_error *error;
@@ -170,7 +171,8 @@ static int attach_direct(const struct loading *l)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = l->before.fd);
 	uint32_t flags = site_mode_flag(l->options->mode);
-	int err = bpf_object__load(object_of(l->object));
+	bool loaded = object_program_fd(l->object) >= 0; /* as one of several */
+	int err = loaded ? 0 : bpf_object__load(object_of(l->object));
 
 	if (err)
 		return err;
@@ -288,13 +290,19 @@ static int settle(const struct loading *l, struct attached *a)
 			   l->ifname, l->ifname);
 }
 
-static int put_on(const struct loading *l)
+/* Without a dispatcher, of which libxdp loads and attaches at once. */
+static bool goes_on_directly(const struct loading *l)
 {
-	bool direct = l->options->direct || (l->before.pacer && !l->before.dispatched);
+	return l->options->direct || (l->before.pacer && !l->before.dispatched);
+}
+
+static int put_on(struct loading *l)
+{
 	int err;
 
 	complaint_begin();
-	err = direct ? attach_direct(l) : attach_libxdp(l);
+	l->tried = true;
+	err = goes_on_directly(l) ? attach_direct(l) : attach_libxdp(l);
 	if (!err)
 		return 0;
 	if (err == NOT_READY)
@@ -364,9 +372,14 @@ static int look(struct loading *l)
 	return l->options->pin ? pinned_check(l->ifname, &l->pinned, l->error) : 0;
 }
 
-/* `first`: the one whose state is shared; NULL: it has a state of its own. */
+/*
+ * As far as that goes without a change of the interface. `first`: the one whose state is shared;
+ * NULL: it has a state of its own.
+ */
 static int load(struct loading *l, const struct object_begin *begin, const struct loading *first)
 {
+	int err;
+
 	if (first && first->raw_ip != l->raw_ip)
 		return policy_fail(
 		    l->error, 0,
@@ -375,7 +388,28 @@ static int load(struct loading *l, const struct object_begin *begin, const struc
 		    l->ifname, first->ifname);
 	l->object = first ? object_open_shared(l->ifname, first->object, l->error)
 			  : object_open(l->ifname, OBJECT_ALONE, begin, l->raw_ip, l->error);
-	return l->object ? put_on(l) : -1;
+	if (!l->object)
+		return -1;
+	if (!goes_on_directly(l))
+		return put_on(l);
+	complaint_begin();
+	err = bpf_object__load(object_of(l->object));
+	return err ? load_failed(l, err) : 0;
+}
+
+/*
+ * Those that a dispatcher does not have already. Whoever has no pacer goes first: if one of these
+ * is refused, no pacer has given way to a new one, which would give its sources their limits again.
+ */
+static int put_on_all(struct loading *all, size_t n)
+{
+	int result = 0;
+
+	for (int replaced = 0; replaced < 2; replaced++)
+		for (size_t i = 0; i < n && !result; i++)
+			if (goes_on_directly(&all[i]) && !!all[i].before.pacer == replaced)
+				result = put_on(&all[i]);
+	return result;
 }
 
 static int pin_all(const struct loading *all, size_t n, const struct attached *a)
@@ -419,7 +453,7 @@ static bool take_all_back(struct loading *all, size_t n)
 
 	for (size_t i = n; i-- > 0;) {
 		struct policy_error why = *error;
-		int left = all[i].object ? take_back(&all[i]) : 0;
+		int left = all[i].tried ? take_back(&all[i]) : 0;
 
 		if (!left)
 			continue;
@@ -477,6 +511,8 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 		if (!result && n > 1)
 			result = go_on(&all[i]);
 	}
+	if (!result)
+		result = put_on_all(all, n);
 	for (; settled < n && !result; settled += !result)
 		result = settle(&all[settled], &a[settled]);
 	if (!result && begin->tools)
