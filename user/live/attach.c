@@ -34,7 +34,7 @@ struct loading {
 	struct pinned_ids pinned; /* whose the pins of the pacer before are */
 	bool looked;		  /* `before` is to be closed */
 	struct object *object;
-	bool tried; /* it may be attached */
+	bool tried;	     /* it may be attached */
 	attach_ready *ready; /* NULL: nothing is to be done between loading and attaching */
 	void *arg;
 	struct policy_error *error;
