@@ -1185,6 +1185,29 @@ static void test_not_seen_again(void **unused)
 			    "still have the new pacer: see `xdp-pacer status eth0`");
 }
 
+/* Whose pacer gives way is attached to last: what is refused by another leaves it alone. */
+static void test_replaced_last(void **unused)
+{
+	static const struct work two = {"replace two",	load_two,	 .paced = true,
+					.direct = true, .replace = true, .n = 2};
+
+	(void)unused;
+	for (size_t paced = 0; paced < 2; paced++) {
+		char says[64];
+
+		begin_anew(&two, false);
+		memset(&at[!paced], 0, sizeof(at[0]));
+		fault.only_changes = true;
+		fault.at = 1;
+		fault.err = EIO;
+		assert_int_equal(load_two(), -1);
+		snprintf(says, sizeof(says), "%s: the program was not attached: Input/output error",
+			 names[!paced]);
+		assert_says(says);
+		assert_true(at[paced].program[0] && !at[!paced].program[0]);
+	}
+}
+
 /* Each signal that ends a process ends a load of several, between two of them; no other does. The
  * signals of who calls are blocked, or not, as before. */
 static void test_ended_in_between(void **unused)
@@ -1336,6 +1359,7 @@ int main(void)
 	    cmocka_unit_test(test_not_attached),
 	    cmocka_unit_test(test_no_state_for_two),
 	    cmocka_unit_test(test_not_seen_again),
+	    cmocka_unit_test(test_replaced_last),
 	    cmocka_unit_test(test_ended_in_between),
 	    cmocka_unit_test(test_replaced_whole),
 	    cmocka_unit_test(test_no_privilege),
