@@ -214,7 +214,7 @@ all_or_none()
 	local before
 
 	both_off
-	limit ten 10
+	limit ten 10 600s # longer than a load takes on a busy machine
 	refused 1 'nosuch: there is no such interface.*; nothing is changed on s0' pacer load s0 nosuch -c "$work/ten.yaml"
 	equal "$(what_is_on s0)" "{}" "what is on s0"
 	in_server ip link set s1 down
