@@ -1208,7 +1208,7 @@ static void test_replaced_last(void **unused)
 	}
 }
 
-/* Each signal that ends a process ends a load of several, between two of them; no other does. The
+/* Each signal that ends a process ends a load of several, as they are verified; no other does. The
  * signals of who calls are blocked, or not, as before. */
 static void test_ended_in_between(void **unused)
 {

@@ -141,6 +141,9 @@ static void begin(size_t which, uint32_t changes, bool bans)
 
 static void fork_at(int64_t by_ns)
 {
+	for (size_t i = 0; i < one.bin.rule[0].n_limiters; i++)
+		assert_true(compile_in_lines(&one.bin.rule[0].limiter[i]) ||
+			    one.bin.rule[0].limiter[i].base < THROTTLES);
 	other = one;
 	other.by_ns = by_ns;
 	carry(&other.bin, other.lines, LINES, other.throttle, by_ns,

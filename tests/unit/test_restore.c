@@ -1598,6 +1598,22 @@ static void made_by_others(void **unused)
 		field = was;                                                     \
 	} while (0)
 
+/* Before there is a secret no packet was judged, and nothing is in the lines. */
+static void nothing_without_a_secret(void **unused)
+{
+	struct state s;
+
+	(void)unused;
+	kernel_now_ns = 100 * SECOND;
+	begin("memory: 64Ki\nrules:\n- {name: a, limits: [{key: src, gap: 1s, entries: 8}]}\n");
+	save_and_read(&s);
+	UNSOUND(s.secret_ready, PACER_SECRET_OF_TOOLS + 1);
+	s.secret_ready = PACER_SECRET_NONE;
+	UNSOUND(s.lines[s.n_lines - 1].word64[7], 1);
+	state_free(&s);
+	detach();
+}
+
 /* What the tools follow of a state's policy lies within what there is of it. */
 static void nothing_points_beyond(void **unused)
 {
@@ -1626,12 +1642,6 @@ static void nothing_points_beyond(void **unused)
 	assert_int_equal(pacer_limiter_kind_of(throttle), PACER_LIMITER_THROTTLE);
 
 	UNSOUND(s.bin->secret, 2);
-	UNSOUND(s.secret_ready, PACER_SECRET_OF_TOOLS + 1);
-	assert_true(state_is_sound(&s));
-	s.secret_ready = PACER_SECRET_NONE; /* nothing was looked for yet, so nothing is there */
-	assert_true(state_is_sound(&s));
-	UNSOUND(s.lines[s.n_lines - 1].word64[7], 1);
-	s.secret_ready = PACER_SECRET_OF_TOOLS;
 	UNSOUND(window->secret, 2);
 	UNSOUND(window->rows, PACER_ROWS_MAX + 1);
 	UNSOUND(window->last_shift, 64);
@@ -1811,6 +1821,7 @@ int main(void)
 	    FILE_TEST(no_memory_for_it),
 	    FILE_TEST(made_by_others),
 	    FILE_TEST(nothing_points_beyond),
+	    FILE_TEST(nothing_without_a_secret),
 	    FILE_TEST(an_entry_that_is_held),
 	    FILE_TEST(what_is_unused),
 	};

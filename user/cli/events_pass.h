@@ -30,8 +30,7 @@ struct events_waiting; /* an event, its texts copied */
 struct events_pass {
 	const char *command; /* NULL: none */
 	bool journal;
-	bool patient; /* events_pass waits until there is a place, since nothing is missed meanwhile
-		       */
+	bool patient; /* it waits until there is a place: nothing is missed meanwhile */
 	struct {
 		pid_t pid; /* 0: none */
 		uint64_t since_ns;

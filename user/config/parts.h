@@ -33,9 +33,9 @@ int MUST_USE parts_find_fleet(struct source *s, const struct policy *policy);
 
 /* What a rule with a verdict says, and `else`: drop, pass or pool NAME. What passes is not denied
  * first. */
-int MUST_USE rules_read_says(struct source *s, const struct place *at, const yaml_node_t *node,
+int MUST_USE parts_read_says(struct source *s, const struct place *at, const yaml_node_t *node,
 			     enum pacer_says *says, enum pacer_over *over,
 			     char pool_name[POLICY_NAME_MAX]);
-const char *rules_action_name(enum pacer_over over);
+const char *parts_action_name(enum pacer_over over);
 
 #endif

@@ -48,7 +48,7 @@ static int read_over(struct source *s, const struct place *at, const yaml_node_t
 }
 
 /* What passes is not denied first. */
-int rules_read_says(struct source *s, const struct place *at, const yaml_node_t *node,
+int parts_read_says(struct source *s, const struct place *at, const yaml_node_t *node,
 		    enum pacer_says *says, enum pacer_over *over, char pool_name[POLICY_NAME_MAX])
 {
 	if (read_action(s, at, node, over, pool_name))
@@ -66,7 +66,7 @@ static int read_verdict(struct source *s, const struct place *at, const yaml_nod
 
 	rule->over_line = doc_line(node);
 	rule->limit[0].key = KEY_SRC(32, 128);
-	return rules_read_says(s, at, node, &rule->says, &rule->over, rule->pool_name);
+	return parts_read_says(s, at, node, &rule->says, &rule->over, rule->pool_name);
 }
 
 static int read_ban_for(struct source *s, const struct place *at, const yaml_node_t *node,
@@ -75,15 +75,15 @@ static int read_ban_for(struct source *s, const struct place *at, const yaml_nod
 	return doc_duration(s, at, node, &((struct policy_rule *)into)->ban_ns);
 }
 
-const char *rules_action_name(enum pacer_over over)
+const char *parts_action_name(enum pacer_over over)
 {
 	return over == PACER_OVER_POOL ? "pool " : over == PACER_OVER_PASS ? "pass" : "drop";
 }
 
-WRITER(over, policy_rule, !p->says, "%s%s", rules_action_name(p->over),
+WRITER(over, policy_rule, !p->says, "%s%s", parts_action_name(p->over),
        p->over == PACER_OVER_POOL ? p->pool_name : "")
 WRITER(verdict, policy_rule, p->says, "%s%s",
-       p->says == PACER_SAYS_PASS ? "pass" : rules_action_name(p->over),
+       p->says == PACER_SAYS_PASS ? "pass" : parts_action_name(p->over),
        p->over == PACER_OVER_POOL ? p->pool_name : "")
 
 /* As it is written: a time, or how it grows, and whose it is. */

@@ -52,7 +52,7 @@ static int read_else(struct source *s, const struct place *at, const yaml_node_t
 	struct policy *policy = into;
 
 	policy->else_line = doc_line(node);
-	return rules_read_says(s, at, node, &policy->else_says, &policy->else_over,
+	return parts_read_says(s, at, node, &policy->else_says, &policy->else_over,
 			       policy->else_pool_name);
 }
 
@@ -179,7 +179,7 @@ static bool write_allow(const void *from, size_t i, char *buf, size_t size)
 WRITER(mode, policy, true, "%s", p->monitor ? "monitor" : "enforce")
 WRITER(unparsed, policy, true, "%s", p->unparsed_drop ? "drop" : "pass")
 WRITER(else, policy, true, "%s%s",
-       p->else_says == PACER_SAYS_DENY ? rules_action_name(p->else_over) : "pass",
+       p->else_says == PACER_SAYS_DENY ? parts_action_name(p->else_over) : "pass",
        p->else_over == PACER_OVER_POOL ? p->else_pool_name : "")
 WRITER(clock, policy, true, "%s",
        p->clock == CLOCK_EXACT	  ? "exact"

@@ -290,7 +290,7 @@ static int settle(const struct loading *l, struct attached *a)
 			   l->ifname, l->ifname);
 }
 
-/* Without a dispatcher, of which libxdp loads and attaches at once. */
+/* Is it attached without a dispatcher? Under one, libxdp loads and attaches in one call. */
 static bool goes_on_directly(const struct loading *l)
 {
 	return l->options->direct || (l->before.pacer && !l->before.dispatched);
@@ -373,8 +373,8 @@ static int look(struct loading *l)
 }
 
 /*
- * As far as that goes without a change of the interface. `first`: the one whose state is shared;
- * NULL: it has a state of its own.
+ * Has its program verified. Under a dispatcher it is attached by that, too. `first`: the one whose
+ * state is shared; NULL: it has a state of its own.
  */
 static int load(struct loading *l, const struct object_begin *begin, const struct loading *first)
 {
@@ -398,8 +398,8 @@ static int load(struct loading *l, const struct object_begin *begin, const struc
 }
 
 /*
- * Those that a dispatcher does not have already. Whoever has no pacer goes first: if one of these
- * is refused, no pacer has given way to a new one, which would give its sources their limits again.
+ * Attaches those that are only verified. Interfaces without a pacer go first: if one of these is
+ * refused, no other one's pacer has given way to a new one, by which its sources begin anew.
  */
 static int put_on_all(struct loading *all, size_t n)
 {
@@ -545,7 +545,7 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		return policy_fail(error, 0, "%s: no memory", ifnames[0]);
 	complaint_begin();
 	sigemptyset(&before);
-	if (n > 1) /* who is ended in between leaves all of them as they were */
+	if (n > 1) /* who is ended while they are verified leaves all of them as they were */
 		durable_block_stops(&before);
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct loading){.ifname = ifnames[i], .options = options, .error = error};
