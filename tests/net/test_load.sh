@@ -208,6 +208,32 @@ replace_leaves_no_gap()
 	[ "$arrived" -le 6 ] || fail "$arrived packets arrived, 6 pacers admit one each"
 }
 
+# A replacement that is refused, at whatever it lacks: a source that has used its limit gets no other.
+# Its pins cannot be made; and of so few descriptors, each refusal comes somewhat later.
+refused_leaves_no_gap()
+{
+	local before n
+
+	limit one 1 600s
+	load one
+	mkdir -p /sys/fs/bpf/xdp-pacer
+	arrive "1" n=2
+	before=$(status .program_id)
+	traffic_on 9000 100 10.77.0.11=2000
+	for n in $(seq 10 3 70) 1024; do
+		# shellcheck disable=SC2016
+		refused 1 '^xdp-pacer: s0: |^xdp-pacer: load: ' in_server unshare -m sh -c \
+			'mount -o remount,bind,ro /sys/fs/bpf && exec "$@"' - \
+			prlimit --nofile="$n:$n" timeout -k 1 "$hang_s" "$BUILD/xdp-pacer" \
+			load s0 -c "$work/one.yaml" --replace --pin || break
+	done
+	traffic_off || return
+	equal "$n" 1024 "the last limit of descriptors" || return
+	grep -q 'its pins cannot be made' "$work/err" || fail "$(cat "$work/err")" || return
+	[ "$sent" -gt 1000 ] || fail "only $sent packets were sent" || return
+	equal "${arrived:-0} $(status .program_id)" "0 $before" "what arrived, the program"
+}
+
 # Of several that replace it at once, each takes the place of the one before.
 replace_at_once()
 {
@@ -385,6 +411,7 @@ check load-another-version another_version
 check load-status-lists-the-rest status_lists_the_rest
 check load-replace replace
 check load-replace-no-gap replace_leaves_no_gap
+check load-refused-no-gap refused_leaves_no_gap
 check load-replace-at-once replace_at_once
 check load-strangers strangers
 check load-pins pins

@@ -27,12 +27,17 @@ static struct {
 	unsigned int n, at;  /* calls so far; the one that fails, from 1; 0: none */
 	bool only_changes;   /* what only looks works, and does not count */
 	bool for_good, done; /* and all after it; it works all the same */
+	bool of_change;	     /* that one would have changed something */
 	int err;
 } fault;
+
+static bool changing; /* what is called now changes something */
 
 static int falls(void)
 {
 	fault.n++;
+	if (fault.n == fault.at)
+		fault.of_change = changing;
 	if (!fault.at || fault.n < fault.at || (fault.n > fault.at && !fault.for_good))
 		return 0;
 	errno = fault.err;
@@ -47,7 +52,9 @@ static int befalls(void)
 /* A call that changes something: may it? *err is what it says. */
 static bool changes(int *err)
 {
+	changing = true;
 	*err = falls();
+	changing = false;
 	return !*err || fault.done;
 }
 
@@ -85,6 +92,8 @@ static bool only_named;	     /* the pacer there is none */
 static int other_abi;	     /* it is of a version so much later */
 static bool hidden;	     /* nothing is seen once a program is loaded */
 static int raised;	     /* a signal that comes as a program is loaded; 0: none */
+static int raised_at_pins;   /* as pins are put */
+static int ended;	     /* by how many signals, so far */
 static int opened;	     /* sites, objects and pacers that are open */
 static uint32_t stolen_by;   /* a program that another puts on as this one is attached; 0: nobody */
 static bool other[PROGRAMS]; /* it is no pacer, under a dispatcher */
@@ -94,7 +103,8 @@ static int refused;	     /* errno of attaching without libxdp; 0: it works */
 static const char *verifier_says; /* of a program that it refuses; NULL: it takes them */
 static int verifier_err;	  /* and for what error */
 static uint64_t confirmed_until_ns;
-static bool undoing; /* what is left is told */
+static bool undoing;  /* what is left is told */
+static bool gave_way; /* a pacer of another state, for however long */
 
 static struct interface *interface_of(int ifindex)
 {
@@ -104,7 +114,11 @@ static struct interface *interface_of(int ifindex)
 
 static struct interface *named(const char *ifname)
 {
-	return interface_of(device_index(ifname, NULL));
+	int i = 0;
+
+	while (strcmp(ifname, names[i]) != 0)
+		i++;
+	return &at[i];
 }
 
 static bool carries(const struct interface *i, uint32_t id)
@@ -140,6 +154,15 @@ static void add(struct interface *i, uint32_t id)
 		i->dispatcher = ++last_id;
 }
 
+/* Is it one that is put on by what is tried? */
+static bool is_ours(uint32_t id)
+{
+	for (size_t i = 0; i < n_objects; i++)
+		if (objects[i].id == id)
+			return true;
+	return false;
+}
+
 static uint32_t new_program(uint32_t state)
 {
 	assert_true(++last_id < PROGRAMS);
@@ -167,7 +190,7 @@ int device_is_up(const char *ifname, struct policy_error *why)
 int device_is_raw_ip(const char *ifname, struct policy_error *why)
 {
 	return befalls() ? policy_fail(why, 0, "%s: link type", ifname)
-			 : raw_ip[interface_of(device_index(ifname, NULL)) - at];
+			 : raw_ip[named(ifname) - at];
 }
 
 const char *device_advice(const char *ifname, char *buf, size_t size)
@@ -285,9 +308,9 @@ const char *site_ip_word(const struct site *site)
 
 int64_t site_id(int ifindex)
 {
-	(void)ifindex;
-	fail();
-	return -1;
+	const struct interface *i = interface_of(ifindex);
+
+	return befalls() ? -1 : (int64_t)(i->dispatcher ? i->dispatcher : pacer_of(i));
 }
 
 /* What refusal_by_host() tries. */
@@ -429,9 +452,12 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 	}
 	if (!changes(&err))
 		return err;
+	assert_int_equal(ended, 0); /* what has begun is brought to an end first */
 	assert_int_equal(!!(flags & XDP_FLAGS_UPDATE_IF_NOEXIST), !old);
 	if (i->dispatcher || i->program[0] != old)
 		return old ? -EEXIST : -EBUSY;
+	gave_way |= old && prog_fd >= 0 && carries(i, old) && !is_ours(old) &&
+		    state_of[old] != state_of[prog_fd - FD];
 	i->program[0] = prog_fd < 0 ? 0 : prog_fd - FD;
 	if (followed_by)
 		i->program[0] = followed_by;
@@ -504,8 +530,10 @@ int xdp_program__detach(struct xdp_program *p, int ifindex, enum xdp_attach_mode
 
 	(void)mode;
 	(void)flags;
-	if (changes(&err))
+	if (changes(&err)) {
+		gave_way |= !is_ours((uint32_t)(uintptr_t)p);
 		drop(interface_of(ifindex), (uint32_t)(uintptr_t)p);
+	}
 	return err;
 }
 
@@ -520,18 +548,31 @@ enum xdp_attach_mode xdp_multiprog__attach_mode(const struct xdp_multiprog *mp)
 	return XDP_MODE_NATIVE;
 }
 
+int attached_open(const char *ifname, int ifindex, int prog_fd, struct attached *a,
+		  struct policy_error *why)
+{
+	if (befalls())
+		return policy_fail(why, 0, "%s: its maps cannot be opened", ifname);
+	*a = (struct attached){.prog_id = prog_fd - FD, .control = &control};
+	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
+	a->ifindex = ifindex;
+	a->prog_fd = prog_fd;
+	opened++;
+	return 0;
+}
+
+void attached_at(struct attached *a, const struct site *site)
+{
+	a->site_id = site->id;
+}
+
 int attached_find(const char *ifname, struct attached *a, struct policy_error *why)
 {
 	const struct interface *i = named(ifname);
 
-	if (befalls() || !pacer_of(i) || i->foreign)
+	if (!pacer_of(i) || i->foreign)
 		return policy_fail(why, 0, "%s: its pacer cannot be found", ifname);
-	*a = (struct attached){.prog_id = pacer_of(i), .control = &control};
-	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
-	a->ifindex = device_index(ifname, NULL);
-	a->prog_fd = FD + (int)a->prog_id;
-	opened++;
-	return 0;
+	return attached_open(ifname, (int)(i - at) + 1, FD + (int)pacer_of(i), a, why);
 }
 
 void attached_release(struct attached *a)
@@ -610,15 +651,44 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct
 	return befalls() ? policy_fail(why, 0, "%s: its shadow may not go", ifname) : 0;
 }
 
-int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_t n,
-	       struct policy_error *why)
+static struct pinning {
+	uint32_t before[INTERFACES]; /* whose the pins were */
+} pinned;
+
+int pinned_begin(const struct attached *a, const struct pinned_ids *instead, size_t n,
+		 struct pinning **pinning, struct policy_error *why)
 {
 	(void)instead;
 	if (befalls())
 		return policy_fail(why, 0, "%s: its pins cannot be made", a[0].ifname);
 	unheeded = !control.tools || (shadowed && !shadow_control.tools);
+	for (size_t k = 0; k < INTERFACES; k++)
+		pinned.before[k] = at[k].pins;
 	for (size_t k = 0; k < n; k++)
 		named(a[k].ifname)->pins = state_of[a[k].prog_id];
+	*pinning = &pinned;
+	opened++;
+	if (raised_at_pins)
+		assert_int_equal(raise(raised_at_pins), 0);
+	return 0;
+}
+
+void pinned_end(struct pinning *pinning, bool keep)
+{
+	if (!pinning)
+		return;
+	opened--;
+	for (size_t k = 0; k < INTERFACES && !keep; k++)
+		at[k].pins = pinning->before[k];
+}
+
+int pinned_put(const struct attached *a, struct policy_error *why)
+{
+	struct pinning *pinning;
+
+	if (pinned_begin(a, NULL, 1, &pinning, why))
+		return -1;
+	pinned_end(pinning, true);
 	return 0;
 }
 
@@ -782,7 +852,7 @@ static void begin_anew(const struct work *w, bool dispatcher)
 {
 	memset(at, 0, sizeof(at));
 	memset(&fault, 0, sizeof(fault));
-	unheeded = false;
+	unheeded = gave_way = false;
 	control.tools = shadow_control.tools = w->tools;
 	last_id = 0;
 	opened = 0;
@@ -836,6 +906,9 @@ static const char *wrong_with(const struct work *w, int result, const struct int
 		return "tools are heeded where they were not, or not where pins are";
 	if (!result && w->pin && !control.tools)
 		return "no tools are heeded";
+	if (result && w->replace && gave_way &&
+	    (!fault.of_change || (fault.done && !fault.for_good)))
+		return "the pacer before gave way for a while, and each source began anew";
 	for (size_t i = 0; i < w->n; i++) {
 		const struct interface *now = &at[i];
 		bool changed = !same(now, &before[i]);
@@ -1241,6 +1314,33 @@ static void test_ended_in_between(void **unused)
 	}
 }
 
+static void note_end(int signal)
+{
+	ended += signal == raised_at_pins;
+}
+
+/* Pins and the program of one are put together: a signal in between comes after both. */
+static void test_ended_with_its_pins(void **unused)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct work w = {"load --pin", load_one,      .direct = true,
+			 .pin = true,  .tools = true, .n = 1};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(signals); i++) {
+		void (*handler)(int) = signal(signals[i], note_end);
+
+		begin_anew(&w, false);
+		ended = 0;
+		raised_at_pins = signals[i];
+		assert_int_equal(load_one(), 0);
+		assert_int_equal(ended, 1);
+		ended = raised_at_pins = 0;
+		assert_true(at[0].program[0] && at[0].pins == state_of[at[0].program[0]]);
+		assert_true(signal(signals[i], handler) != SIG_ERR);
+	}
+}
+
 /* Pins of a pacer that is replaced, for tools and for its shadow: of none that stays. */
 static void test_replaced_whole(void **unused)
 {
@@ -1361,6 +1461,7 @@ int main(void)
 	    cmocka_unit_test(test_not_seen_again),
 	    cmocka_unit_test(test_replaced_last),
 	    cmocka_unit_test(test_ended_in_between),
+	    cmocka_unit_test(test_ended_with_its_pins),
 	    cmocka_unit_test(test_replaced_whole),
 	    cmocka_unit_test(test_no_privilege),
 	    cmocka_unit_test(test_trial),

@@ -546,15 +546,20 @@ static void maps_of_two(struct attached a[2])
 	}
 }
 
+static bool not_attached; /* what they were put for has failed */
+
 static int put_two(void)
 {
 	static const struct pinned_ids instead[2];
+	struct pinning *pinning;
 	struct attached a[2];
 	int files = open_files(), result;
 
 	maps_of_two(a);
 	memory.on = true;
-	result = pinned_put(a, instead, 2, &error);
+	result = pinned_begin(a, instead, 2, &pinning, &error);
+	if (!result)
+		pinned_end(pinning, !not_attached);
 	memory.on = false;
 	for (int i = 0; i < 2; i++) {
 		close(a[i].tools4_fd);
@@ -616,6 +621,53 @@ static void test_put_whole_or_not_at_all(void **unused)
 	lo_last = true; /* so that what is new is put first, and taken back */
 	put_whole_or_not_at_all();
 	lo_last = false;
+}
+
+/* What gave way comes back where the pacers could not be attached. */
+static void test_put_and_not_attached(void **unused)
+{
+	char before[sizeof(seen)];
+
+	(void)unused;
+	not_attached = true;
+	for (int last = 0; last < 2; last++) {
+		lo_last = last;
+		begin_put();
+		snprintf(before, sizeof(before), "%s", look("/xdp-pacer"));
+		assert_int_equal(put_two(), 0);
+		assert_string_equal(look("/xdp-pacer"), before);
+	}
+	lo_last = not_attached = false;
+	pinned_end(NULL, true); /* none was begun */
+}
+
+#define MANY 256 /* interfaces that one load takes */
+
+/* Of many at once, each has its own. */
+static void test_put_of_many(void **unused)
+{
+	static const struct pinned_ids instead[MANY];
+	static struct attached a[MANY];
+	struct pinning *pinning;
+
+	(void)unused;
+	begin();
+	for (uint32_t i = 0; i < MANY; i++) {
+		a[i] = (struct attached){.tools4_fd = thing_fd(MAP4, 1000 + 10 * i),
+					 .tools6_fd = thing_fd(MAP6, 1001 + 10 * i)};
+		snprintf(a[i].ifname, sizeof(a[i].ifname), "many%u", i);
+	}
+	assert_int_equal(pinned_begin(a, instead, MANY, &pinning, &error), 0);
+	pinned_end(pinning, true);
+	for (uint32_t i = 0; i < MANY; i++) {
+		char folder[32], wanted[32];
+
+		snprintf(folder, sizeof(folder), "/xdp-pacer/many%u", i);
+		snprintf(wanted, sizeof(wanted), "/banned4=1 %u\n", 1000 + 10 * i);
+		assert_non_null(strstr(look(folder), wanted));
+		close(a[i].tools4_fd);
+		close(a[i].tools6_fd);
+	}
 }
 
 /* What is pinned already is left as it is, whatever fails of the other. */
@@ -1594,6 +1646,8 @@ int main(void)
 	    TEST(test_what_is_unused_goes),
 	    TEST(test_what_is_used_stays),
 	    TEST(test_where_they_are),
+	    TEST(test_put_and_not_attached),
+	    TEST(test_put_of_many),
 	    TEST(test_put_beside_pinned),
 	    TEST(test_shadow_is_pinned),
 	    TEST(test_folder_is_opened_locked),

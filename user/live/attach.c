@@ -34,13 +34,16 @@ struct loading {
 	struct pinned_ids pinned; /* whose the pins of the pacer before are */
 	bool looked;		  /* `before` is to be closed */
 	struct object *object;
-	bool tried;	     /* it may be attached */
-	attach_ready *ready; /* NULL: nothing is to be done between loading and attaching */
+	uint32_t id;		   /* of its program, once that is loaded */
+	struct attached *attached; /* the new one */
+	bool opened;		   /* that is to be released */
+	struct site beside;	   /* of the dispatcher that calls it and the one before */
+	bool both;		   /* that is to be closed */
+	bool tried;		   /* it may be attached */
+	attach_ready *ready;	   /* NULL: nothing is to be done between loading and attaching */
 	void *arg;
 	struct policy_error *error;
 };
-
-#define NOT_READY 1 /* and *error says why */
 
 static uint32_t id_of(int prog_fd)
 {
@@ -171,13 +174,7 @@ static int attach_direct(const struct loading *l)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = l->before.fd);
 	uint32_t flags = site_mode_flag(l->options->mode);
-	bool loaded = object_program_fd(l->object) >= 0; /* as one of several */
-	int err = loaded ? 0 : bpf_object__load(object_of(l->object));
 
-	if (err)
-		return err;
-	if (l->ready && l->ready(l->object, l->ifname, l->before.ifindex, l->arg, l->error))
-		return NOT_READY;
 	if (l->before.id)
 		return bpf_xdp_attach(l->before.ifindex, object_program_fd(l->object), flags,
 				      &instead);
@@ -185,7 +182,7 @@ static int attach_direct(const struct loading *l)
 			      flags | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
 }
 
-/* libxdp loads and attaches at once, so what `ready` does counts for all packets but the first. */
+/* libxdp loads and attaches at once. */
 static int attach_libxdp(const struct loading *l)
 {
 	DECLARE_LIBXDP_OPTS(xdp_program_opts, this_one, .obj = object_of(l->object),
@@ -204,8 +201,6 @@ static int attach_libxdp(const struct loading *l)
 							    : XDP_MODE_NATIVE,
 					  0);
 	xdp_program__close(p);
-	if (!err && l->ready && l->ready(l->object, l->ifname, l->before.ifindex, l->arg, l->error))
-		return NOT_READY;
 	return err;
 }
 
@@ -260,34 +255,49 @@ static int take_back(const struct loading *l)
 	return err;
 }
 
-/* The dispatcher calls both pacers now. Detaches the old one. */
-static int detach_before(const struct loading *l)
+static void close_beside(struct loading *l)
 {
-	struct site now;
-	int err;
+	if (l->both)
+		site_close(&l->beside);
+	l->both = false;
+}
 
-	if (site_open(l->ifname, l->before.ifindex, &now, l->error))
-		return -1;
-	err = site_program(&now, l->before.pacer_id) ? detach(&now, l->before.pacer_id) : 0;
-	site_close(&now);
+/* Of the two that the dispatcher calls, if it does. A call that fails may have worked. */
+static int detach_before(struct loading *l)
+{
+	uint32_t id = l->before.pacer_id;
+	int err = l->both && site_program(&l->beside, id) ? detach(&l->beside, id) : 0;
+	struct policy_error unused;
+
+	close_beside(l);
+	if (err && !site_open(l->ifname, l->before.ifindex, &l->beside, &unused)) {
+		err = site_program(&l->beside, id) ? err : 0;
+		site_close(&l->beside);
+	}
 	return err ? policy_fail(l->error, 0, "%s: the pacer before was not detached and stays: %s",
 				 l->ifname, strerror(-err))
 		   : 0;
 }
 
-/* Finds the new pacer as every other verb will. If it cannot be found, it is not left attached. */
-static int settle(const struct loading *l, struct attached *a)
+/*
+ * The new one is on. Where it cannot be seen whether another has taken its place since, the one
+ * before does not come back: each source would get its limit anew.
+ */
+static int settle(const struct loading *l)
 {
-	if (l->before.dispatched && l->before.pacer && detach_before(l))
-		return -1;
-	if (attached_find(l->ifname, a, l->error))
-		return -1;
-	if (a->prog_id == id_of(object_program_fd(l->object)))
-		return 0;
-	attached_release(a);
-	return policy_fail(l->error, 0,
-			   "%s: another pacer has taken its place: see `xdp-pacer status %s`",
-			   l->ifname, l->ifname);
+	struct policy_error unseen;
+	struct site now;
+	bool is;
+
+	if (site_open(l->ifname, l->before.ifindex, &now, l->before.pacer ? &unseen : l->error))
+		return l->before.pacer ? 0 : -1;
+	is = now.pacer_id == l->id;
+	attached_at(l->attached, &now);
+	site_close(&now);
+	return is ? 0
+		  : policy_fail(l->error, 0,
+				"%s: another pacer has taken its place: see `xdp-pacer status %s`",
+				l->ifname, l->ifname);
 }
 
 /* Is it attached without a dispatcher? Under one, libxdp loads and attaches in one call. */
@@ -296,18 +306,50 @@ static bool goes_on_directly(const struct loading *l)
 	return l->options->direct || (l->before.pacer && !l->before.dispatched);
 }
 
+/*
+ * Has the program verified, and opens it for whoever is to go on with it, so that nothing of that
+ * can fail once the one before has given way. Under a dispatcher it is attached by that, too, and
+ * judges beside the one before: what `ready` does counts for all packets but the first.
+ */
+static int prepare(struct loading *l)
+{
+	bool directly = goes_on_directly(l);
+	int err;
+
+	complaint_begin();
+	l->tried = !directly;
+	err = directly ? bpf_object__load(object_of(l->object)) : attach_libxdp(l);
+	if (err)
+		return object_program_fd(l->object) < 0 ? load_failed(l, err)
+							: attach_failed(l, err);
+	l->id = id_of(object_program_fd(l->object));
+	if (!l->id)
+		return policy_fail(l->error, 0, "%s: its program cannot be read: %s", l->ifname,
+				   strerror(errno));
+	if (l->ready && l->ready(l->object, l->ifname, l->before.ifindex, l->arg, l->error))
+		return -1;
+	if (attached_open(l->ifname, l->before.ifindex, object_program_fd(l->object), l->attached,
+			  l->error))
+		return -1;
+	l->opened = true;
+	attached_at(l->attached, &l->before);
+	l->both = !directly && l->before.pacer &&
+		  !site_open(l->ifname, l->before.ifindex, &l->beside, l->error);
+	return directly || !l->before.pacer || l->both ? 0 : -1;
+}
+
+/* Of one that is only verified so far. A call that reports a failure may have worked all the same.
+ */
 static int put_on(struct loading *l)
 {
 	int err;
 
+	if (!goes_on_directly(l))
+		return 0;
 	complaint_begin();
 	l->tried = true;
-	err = goes_on_directly(l) ? attach_direct(l) : attach_libxdp(l);
-	if (!err)
-		return 0;
-	if (err == NOT_READY)
-		return -1;
-	return object_program_fd(l->object) < 0 ? load_failed(l, err) : attach_failed(l, err);
+	err = attach_direct(l);
+	return err && site_id(l->before.ifindex) != l->id ? attach_failed(l, err) : 0;
 }
 
 static int maps_unread(const struct loading *l, int err)
@@ -372,14 +414,9 @@ static int look(struct loading *l)
 	return l->options->pin ? pinned_check(l->ifname, &l->pinned, l->error) : 0;
 }
 
-/*
- * Has its program verified. Under a dispatcher it is attached by that, too. `first`: the one whose
- * state is shared; NULL: it has a state of its own.
- */
+/* `first`: the one whose state is shared; NULL: it has a state of its own. */
 static int load(struct loading *l, const struct object_begin *begin, const struct loading *first)
 {
-	int err;
-
 	if (first && first->raw_ip != l->raw_ip)
 		return policy_fail(
 		    l->error, 0,
@@ -388,18 +425,12 @@ static int load(struct loading *l, const struct object_begin *begin, const struc
 		    l->ifname, first->ifname);
 	l->object = first ? object_open_shared(l->ifname, first->object, l->error)
 			  : object_open(l->ifname, OBJECT_ALONE, begin, l->raw_ip, l->error);
-	if (!l->object)
-		return -1;
-	if (!goes_on_directly(l))
-		return put_on(l);
-	complaint_begin();
-	err = bpf_object__load(object_of(l->object));
-	return err ? load_failed(l, err) : 0;
+	return l->object ? prepare(l) : -1;
 }
 
 /*
- * Attaches those that are only verified. Interfaces without a pacer go first: if one of these is
- * refused, no other one's pacer has given way to a new one, by which its sources begin anew.
+ * Interfaces without a pacer go first: if one of these is refused, no other one's pacer has given
+ * way to a new one, by which its sources begin anew.
  */
 static int put_on_all(struct loading *all, size_t n)
 {
@@ -407,19 +438,24 @@ static int put_on_all(struct loading *all, size_t n)
 
 	for (int replaced = 0; replaced < 2; replaced++)
 		for (size_t i = 0; i < n && !result; i++)
-			if (goes_on_directly(&all[i]) && !!all[i].before.pacer == replaced)
+			if (!!all[i].before.pacer == replaced)
 				result = put_on(&all[i]);
+	for (size_t i = 0; i < n && !result; i++)
+		result = detach_before(&all[i]);
+	for (size_t i = 0; i < n && !result; i++)
+		result = settle(&all[i]);
 	return result;
 }
 
-static int pin_all(const struct loading *all, size_t n, const struct attached *a)
+static int pin_all(const struct loading *all, size_t n, const struct attached *a,
+		   struct pinning **pinning)
 {
 	struct pinned_ids *instead = calloc(n, sizeof(*instead));
 	int result;
 
 	for (size_t i = 0; instead && i < n; i++)
 		instead[i] = all[i].pinned;
-	result = instead ? pinned_put(a, instead, n, all[0].error)
+	result = instead ? pinned_begin(a, instead, n, pinning, all[0].error)
 			 : policy_fail(all[0].error, 0, "%s: no memory", all[0].ifname);
 	free(instead);
 	return result;
@@ -455,6 +491,9 @@ static bool take_all_back(struct loading *all, size_t n)
 		struct policy_error why = *error;
 		int left = all[i].tried ? take_back(&all[i]) : 0;
 
+		if (all[i].opened)
+			attached_release(all[i].attached);
+		close_beside(&all[i]);
 		if (!left)
 			continue;
 		back = false;
@@ -498,10 +537,15 @@ static int go_on(const struct loading *l)
 			  : 0;
 }
 
+/*
+ * Whatever can be refused is tried before a pacer gives way. From where the pins are put, signals
+ * wait: they and the programs come together.
+ */
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
 		    struct attached *a)
 {
-	size_t settled = 0;
+	struct pinning *pinning = NULL;
+	sigset_t unused;
 	int result = 0;
 
 	for (size_t i = 0; i < n && !result; i++)
@@ -511,18 +555,15 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 		if (!result && n > 1)
 			result = go_on(&all[i]);
 	}
+	durable_block_stops(&unused);
+	if (!result && begin->tools)
+		result = pin_all(all, n, a, &pinning);
 	if (!result)
 		result = put_on_all(all, n);
-	for (; settled < n && !result; settled += !result)
-		result = settle(&all[settled], &a[settled]);
-	if (!result && begin->tools)
-		result = pin_all(all, n, a);
-	if (!result)
-		return 0;
-	while (settled-- > 0)
-		attached_release(&a[settled]);
-	(void)take_all_back(all, n);
-	return -1;
+	pinned_end(pinning, !result);
+	if (result)
+		(void)take_all_back(all, n);
+	return result;
 }
 
 static void begin_trial(struct attached *a, size_t n, uint64_t confirm_ns)
@@ -538,17 +579,18 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		  struct attach_replaced *replaced, struct policy_error *error)
 {
 	struct loading *all = calloc(n, sizeof(*all));
-	sigset_t before;
+	sigset_t before, unused;
 	int result;
 
 	if (!all)
 		return policy_fail(error, 0, "%s: no memory", ifnames[0]);
 	complaint_begin();
-	sigemptyset(&before);
+	sigprocmask(SIG_SETMASK, NULL, &before);
 	if (n > 1) /* who is ended while they are verified leaves all of them as they were */
-		durable_block_stops(&before);
+		durable_block_stops(&unused);
 	for (size_t i = 0; i < n; i++)
-		all[i] = (struct loading){.ifname = ifnames[i], .options = options, .error = error};
+		all[i] = (struct loading){
+		    .ifname = ifnames[i], .options = options, .attached = &a[i], .error = error};
 	result = load_all(all, n, begin, shared, a);
 	if (!result && begin->confirm_ns) /* the verifier's time is not the operator's */
 		begin_trial(a, n, begin->confirm_ns);
@@ -565,8 +607,7 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 			site_close(&all[i].before);
 	}
 	free(all);
-	if (n > 1)
-		sigprocmask(SIG_SETMASK, &before, NULL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return result;
 }
 
@@ -600,18 +641,18 @@ static int keep_shadow(struct object *object, const char *ifname, int ifindex, v
  * In the place of the one before; a shadow that it had goes with it. Where the new one is still on
  * after a failure, or may be, its pin is what keeps its shadow.
  */
-static int replace_with(struct loading *l, struct attached *a)
+static int replace_with(struct loading *l)
 {
-	int result = put_on(l) || settle(l, a) ? -1 : 0;
+	int result = prepare(l) || put_on_all(l, 1) ? -1 : 0;
 
 	if (!result)
 		pins_drop_shadow(l->before.ifindex, l->before.pacer_id, NULL);
 	else if (take_all_back(l, 1))
-		pins_drop_shadow(l->before.ifindex, id_of(object_program_fd(l->object)), NULL);
+		pins_drop_shadow(l->before.ifindex, l->id, NULL);
 	return result;
 }
 
-static int upgrade_with(struct loading *l, struct attached *a)
+static int upgrade_with(struct loading *l)
 {
 	int shadowed = site_has_shadow(l->before.pacer_fd), result;
 
@@ -622,7 +663,7 @@ static int upgrade_with(struct loading *l, struct attached *a)
 	if (!l->object)
 		return -1;
 	l->ready = shadowed ? keep_shadow : NULL;
-	result = replace_with(l, a);
+	result = replace_with(l);
 	object_close(l->object);
 	return result;
 }
@@ -633,15 +674,13 @@ static int upgrade_with(struct loading *l, struct attached *a)
  * *left: after a failure, pins that were made and cannot be removed.
  */
 static int upgrade_pinned(struct loading *l, const struct attached *before, bool had,
-			  struct attached *a, struct pins_left *left)
+			  struct pins_left *left)
 {
-	static const struct pinned_ids none;
-
 	if (l->options->pin && find_pinned(l))
 		return -1;
-	if ((l->options->pin || had) && pinned_put(before, &none, 1, l->error) && l->options->pin)
+	if ((l->options->pin || had) && pinned_put(before, l->error) && l->options->pin)
 		return -1;
-	if (!upgrade_with(l, a))
+	if (!upgrade_with(l))
 		return 0;
 	if (l->options->pin && !had)
 		pinned_remove(l->ifname, &l->pinned, 0, left);
@@ -655,7 +694,7 @@ static int upgrade_pinned(struct loading *l, const struct attached *before, bool
  * changed: one that cannot be would ignore the pins once it is promoted. It heeds them first, and
  * last, as another upgrade takes both for what the pacer says.
  */
-static int upgrade_heeding(struct loading *l, const struct attached *before, struct attached *a)
+static int upgrade_heeding(struct loading *l, const struct attached *before)
 {
 	bool had = before->control->tools;
 	struct pins_left left = {.cause = 0};
@@ -670,7 +709,7 @@ static int upgrade_heeding(struct loading *l, const struct attached *before, str
 	if (!none)
 		pinned_heed(&shadow, true);
 	pinned_heed(before, true);
-	result = upgrade_pinned(l, before, had, a, &left);
+	result = upgrade_pinned(l, before, had, &left);
 	if (left.cause)
 		policy_append(l->error, "; its pins stay, and count");
 	if (result && !had && !left.cause) {
@@ -683,15 +722,15 @@ static int upgrade_heeding(struct loading *l, const struct attached *before, str
 	return result;
 }
 
-static int upgrade_found(struct loading *l, struct attached *a)
+static int upgrade_found(struct loading *l)
 {
 	struct attached before;
 	int result;
 
 	if (attached_find(l->ifname, &before, l->error))
 		return -1;
-	result = l->options->pin ? upgrade_heeding(l, &before, a)
-				 : upgrade_pinned(l, &before, before.control->tools, a, NULL);
+	result = l->options->pin ? upgrade_heeding(l, &before)
+				 : upgrade_pinned(l, &before, before.control->tools, NULL);
 	attached_release(&before);
 	return result;
 }
@@ -715,6 +754,7 @@ int attach_instead(const char *ifname, struct object *object, attach_ready *read
 			    .object = object,
 			    .ready = ready,
 			    .arg = arg,
+			    .attached = a,
 			    .error = error};
 	int ifindex = device_index(ifname, error), result = -1;
 
@@ -723,7 +763,7 @@ int attach_instead(const char *ifname, struct object *object, attach_ready *read
 		return -1;
 	options.mode = l.before.mode;
 	if (!may_upgrade(ifname, &l.before, error) && !may_leave_no_shadow(&l))
-		result = replace_with(&l, a);
+		result = replace_with(&l);
 	site_close(&l.before);
 	return result;
 }
@@ -732,7 +772,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 		   struct attach_replaced *replaced, struct policy_error *error)
 {
 	struct attach_options options = {.replace = true, .pin = pin};
-	struct loading l = {.ifname = ifname, .options = &options, .error = error};
+	struct loading l = {.ifname = ifname, .options = &options, .attached = a, .error = error};
 	int ifindex, result = -1;
 
 	complaint_begin();
@@ -747,7 +787,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 		return -1;
 	options.mode = l.before.mode;
 	if (!may_upgrade(ifname, &l.before, error))
-		result = upgrade_found(&l, a);
+		result = upgrade_found(&l);
 	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi, 0};
 	site_close(&l.before);
 	return result;

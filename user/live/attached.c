@@ -265,28 +265,13 @@ static const struct attached nothing = {.prog_fd = -1,
 					.targets = {-1, -1, -1, 0},
 					.samples = {-1, -1}};
 
-int attached_find(const char *ifname, struct attached *a, struct policy_error *error)
+int attached_open(const char *ifname, int ifindex, int prog_fd, struct attached *a,
+		  struct policy_error *error)
 {
-	struct site site;
-
-	complaint_begin();
 	*a = nothing;
-	a->ifindex = device_index(ifname, error);
-	if (a->ifindex < 0 || host_cpus(error) < 0)
-		return -1;
 	snprintf(a->ifname, sizeof(a->ifname), "%s", ifname);
-	if (site_open(ifname, a->ifindex, &site, error))
-		return -1;
-	if (!site.named) {
-		refusal_no_pacer(ifname, &site, error);
-		site_close(&site);
-		return -1;
-	}
-	a->dispatcher = site.dispatched;
-	a->mode = site_mode_name(site.mode);
-	a->site_id = site.id;
-	a->prog_fd = fcntl(site.pacer_fd, F_DUPFD_CLOEXEC, 3);
-	site_close(&site);
+	a->ifindex = ifindex;
+	a->prog_fd = fcntl(prog_fd, F_DUPFD_CLOEXEC, 3);
 	if (a->prog_fd < 0)
 		policy_explain(error, 0, "%s: its program cannot be opened: %s", ifname,
 			       strerror(errno));
@@ -294,6 +279,32 @@ int attached_find(const char *ifname, struct attached *a, struct policy_error *e
 		return 0;
 	attached_release(a);
 	return -1;
+}
+
+void attached_at(struct attached *a, const struct site *site)
+{
+	a->dispatcher = site->dispatched;
+	a->mode = site_mode_name(site->mode);
+	a->site_id = site->id;
+}
+
+int attached_find(const char *ifname, struct attached *a, struct policy_error *error)
+{
+	struct site site;
+	int ifindex, result = -1;
+
+	complaint_begin();
+	ifindex = device_index(ifname, error);
+	if (ifindex < 0 || host_cpus(error) < 0 || site_open(ifname, ifindex, &site, error))
+		return -1;
+	if (!site.named)
+		refusal_no_pacer(ifname, &site, error);
+	else
+		result = attached_open(ifname, ifindex, site.pacer_fd, a, error);
+	if (!result)
+		attached_at(a, &site);
+	site_close(&site);
+	return result;
 }
 
 int attached_any(const char *ifname, struct policy_error *error)

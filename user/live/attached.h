@@ -15,6 +15,8 @@
 #include "live/targets.h"
 #include "beside.h"
 
+struct site;
+
 enum attached_mapping {
 	ATTACHED_CONTROL,
 	ATTACHED_COPIES,
@@ -64,6 +66,11 @@ struct attached {
 
 /* Finds the pacer of an interface. */
 int attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
+/* The same of a program that is loaded, and is to be attached there; where it is, attached_at(). */
+int attached_open(const char *ifname, int ifindex, int prog_fd, struct attached *attached,
+		  struct policy_error *error);
+/* Notes how the interface has it. */
+void attached_at(struct attached *attached, const struct site *site);
 void attached_release(struct attached *attached);
 /* Closes its files; what is mapped stays so. */
 void attached_close_files(struct attached *attached);

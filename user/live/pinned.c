@@ -386,12 +386,18 @@ struct pinned {
 	bool put, swapped; /* it has its own; another's has the made one's now */
 };
 
+struct pinning {
+	int at_fd; /* the folder of all, locked */
+	size_t n;
+	struct pinned of[]; /* of n pacers */
+};
+
 static int make_one(int at_fd, struct pinned *p, const struct attached *a, size_t i)
 {
 	char path[PATH_MAX];
 
 	snprintf(p->made, sizeof(p->made), MADE "%u-%u", (unsigned int)getpid() % 100000,
-		 (unsigned int)i % 100);
+		 (unsigned int)i % 1000);
 	pins_remove_folder(at_fd, p->made);
 	if (pins_make_folder(at_fd, p->made)) {
 		p->made[0] = 0;
@@ -430,12 +436,12 @@ static int own_ids(const struct attached *a, struct pinned_ids *ids)
 }
 
 /* One that is pinned already is left out: by both of its maps. */
-static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
-		    const struct pinned_ids *instead, size_t n, struct policy_error *error)
+static int make_all(struct pinning *p, const struct attached *a, const struct pinned_ids *instead,
+		    struct policy_error *error)
 {
 	char name[IF_NAMESIZE], all[PATH_MAX / 2];
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < p->n; i++) {
 		struct pinned_ids own;
 		struct inside in;
 
@@ -447,8 +453,8 @@ static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 			continue;
 		if (check_folder(a[i].ifname, &instead[i], &own, error))
 			return -1;
-		memcpy(pins[i].folder, name, sizeof(name));
-		if (make_one(at_fd, &pins[i], &a[i], i))
+		memcpy(p->of[i].folder, name, sizeof(name));
+		if (make_one(p->at_fd, &p->of[i], &a[i], i))
 			return policy_fail(error, 0, "%s: its pins cannot be made in %s: %s%s",
 					   a[i].ifname, place(all), strerror(errno),
 					   pins_advice(errno));
@@ -456,43 +462,64 @@ static int make_all(int at_fd, struct pinned *pins, const struct attached *a,
 	return 0;
 }
 
-static int put_all(int at_fd, struct pinned *pins, const struct attached *a, size_t n,
-		   struct policy_error *error)
+static int put_all(struct pinning *p, const struct attached *a, struct policy_error *error)
 {
 	char all[PATH_MAX / 2];
 
-	for (size_t i = 0; i < n; i++) {
-		if (!pins[i].made[0] || !put_one(at_fd, &pins[i]))
-			continue;
-		policy_explain(error, 0, "%s: its pins cannot be put in %s: %s", a[i].ifname,
-			       place(all), strerror(errno));
-		while (i-- > 0)
-			take_back(at_fd, &pins[i]);
-		return -1;
-	}
+	for (size_t i = 0; i < p->n; i++)
+		if (p->of[i].made[0] && put_one(p->at_fd, &p->of[i]))
+			return policy_fail(error, 0, "%s: its pins cannot be put in %s: %s",
+					   a[i].ifname, place(all), strerror(errno));
 	return 0;
 }
 
-int pinned_put(const struct attached *a, const struct pinned_ids *instead, size_t n,
-	       struct policy_error *error)
+static void end(struct pinning *p, bool keep)
 {
-	int fd = make_locked(a[0].ifname, error), result;
-	struct pinned *pins = calloc(n, sizeof(*pins));
+	for (size_t i = 0; i < p->n; i++) {
+		struct pinned *of = &p->of[i];
 
-	if (!pins)
-		result = policy_fail(error, 0, "%s: no memory", a[0].ifname);
-	else
-		result = fd < 0 || make_all(fd, pins, a, instead, n, error) ||
-				 put_all(fd, pins, a, n, error)
-			     ? -1
-			     : 0;
-	for (size_t i = 0; pins && i < n; i++)
-		if (pins[i].made[0] && (!pins[i].put || pins[i].swapped))
-			pins_remove_folder(fd, pins[i].made);
-	free(pins);
-	if (fd >= 0)
-		close(fd);
-	return result;
+		if (!keep)
+			take_back(p->at_fd, of);
+		if (of->made[0] && (!of->put || of->swapped))
+			pins_remove_folder(p->at_fd, of->made);
+	}
+	if (p->at_fd >= 0)
+		close(p->at_fd);
+	free(p);
+}
+
+int pinned_begin(const struct attached *a, const struct pinned_ids *instead, size_t n,
+		 struct pinning **pinning, struct policy_error *error)
+{
+	struct pinning *p = calloc(1, sizeof(*p) + n * sizeof(*p->of));
+
+	if (!p)
+		return policy_fail(error, 0, "%s: no memory", a[0].ifname);
+	p->n = n;
+	p->at_fd = make_locked(a[0].ifname, error);
+	if (p->at_fd >= 0 && !make_all(p, a, instead, error) && !put_all(p, a, error)) {
+		*pinning = p;
+		return 0;
+	}
+	end(p, false);
+	return -1;
+}
+
+void pinned_end(struct pinning *pinning, bool keep)
+{
+	if (pinning)
+		end(pinning, keep);
+}
+
+int pinned_put(const struct attached *a, struct policy_error *error)
+{
+	static const struct pinned_ids none;
+	struct pinning *pinning;
+
+	if (pinned_begin(a, &none, 1, &pinning, error))
+		return -1;
+	pinned_end(pinning, true);
+	return 0;
 }
 
 /* --- judged by them --------------------------------------------------------------------------- */
