@@ -652,22 +652,31 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct
 }
 
 static struct pinning {
-	uint32_t before[INTERFACES]; /* whose the pins were */
+	uint32_t before[INTERFACES], made[INTERFACES]; /* whose they were, and will be */
 } pinned;
 
-int pinned_begin(const struct attached *a, const struct pinned_ids *instead, size_t n,
-		 struct pinning **pinning, struct policy_error *why)
+int pinned_make(const struct attached *a, const struct pinned_ids *instead, size_t n,
+		struct pinning **pinning, struct policy_error *why)
 {
 	(void)instead;
 	if (befalls())
 		return policy_fail(why, 0, "%s: its pins cannot be made", a[0].ifname);
-	unheeded = !control.tools || (shadowed && !shadow_control.tools);
 	for (size_t k = 0; k < INTERFACES; k++)
-		pinned.before[k] = at[k].pins;
+		pinned.before[k] = pinned.made[k] = at[k].pins;
 	for (size_t k = 0; k < n; k++)
-		named(a[k].ifname)->pins = state_of[a[k].prog_id];
+		pinned.made[named(a[k].ifname) - at] = state_of[a[k].prog_id];
 	*pinning = &pinned;
 	opened++;
+	return 0;
+}
+
+int pinned_put(struct pinning *pinning, struct policy_error *why)
+{
+	if (befalls())
+		return policy_fail(why, 0, "%s: its pins cannot be put", names[0]);
+	unheeded = !control.tools || (shadowed && !shadow_control.tools);
+	for (size_t k = 0; k < INTERFACES; k++)
+		at[k].pins = pinning->made[k];
 	if (raised_at_pins)
 		assert_int_equal(raise(raised_at_pins), 0);
 	return 0;
@@ -682,14 +691,16 @@ void pinned_end(struct pinning *pinning, bool keep)
 		at[k].pins = pinning->before[k];
 }
 
-int pinned_put(const struct attached *a, struct policy_error *why)
+int pinned_one(const struct attached *a, struct policy_error *why)
 {
 	struct pinning *pinning;
+	int result;
 
-	if (pinned_begin(a, NULL, 1, &pinning, why))
+	if (pinned_make(a, NULL, 1, &pinning, why))
 		return -1;
-	pinned_end(pinning, true);
-	return 0;
+	result = pinned_put(pinning, why);
+	pinned_end(pinning, !result);
+	return result;
 }
 
 void pinned_heed(const struct attached *a, bool heeds)

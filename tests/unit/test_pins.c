@@ -557,9 +557,11 @@ static int put_two(void)
 
 	maps_of_two(a);
 	memory.on = true;
-	result = pinned_begin(a, instead, 2, &pinning, &error);
-	if (!result)
-		pinned_end(pinning, !not_attached);
+	result = pinned_make(a, instead, 2, &pinning, &error);
+	if (!result) {
+		result = pinned_put(pinning, &error);
+		pinned_end(pinning, !result && !not_attached);
+	}
 	memory.on = false;
 	for (int i = 0; i < 2; i++) {
 		close(a[i].tools4_fd);
@@ -657,7 +659,8 @@ static void test_put_of_many(void **unused)
 					 .tools6_fd = thing_fd(MAP6, 1001 + 10 * i)};
 		snprintf(a[i].ifname, sizeof(a[i].ifname), "many%u", i);
 	}
-	assert_int_equal(pinned_begin(a, instead, MANY, &pinning, &error), 0);
+	assert_int_equal(pinned_make(a, instead, MANY, &pinning, &error), 0);
+	assert_int_equal(pinned_put(pinning, &error), 0);
 	pinned_end(pinning, true);
 	for (uint32_t i = 0; i < MANY; i++) {
 		char folder[32], wanted[32];

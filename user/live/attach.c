@@ -447,15 +447,15 @@ static int put_on_all(struct loading *all, size_t n)
 	return result;
 }
 
-static int pin_all(const struct loading *all, size_t n, const struct attached *a,
-		   struct pinning **pinning)
+static int make_pins(const struct loading *all, size_t n, const struct attached *a,
+		     struct pinning **pinning)
 {
 	struct pinned_ids *instead = calloc(n, sizeof(*instead));
 	int result;
 
 	for (size_t i = 0; instead && i < n; i++)
 		instead[i] = all[i].pinned;
-	result = instead ? pinned_begin(a, instead, n, pinning, all[0].error)
+	result = instead ? pinned_make(a, instead, n, pinning, all[0].error)
 			 : policy_fail(all[0].error, 0, "%s: no memory", all[0].ifname);
 	free(instead);
 	return result;
@@ -538,8 +538,9 @@ static int go_on(const struct loading *l)
 }
 
 /*
- * Whatever can be refused is tried before a pacer gives way. From where the pins are put, signals
- * wait: they and the programs come together.
+ * Whatever can be refused is tried before a pacer gives way. Signals wait from where the pins are
+ * put, as these and the programs come together; and of several all the while these are verified.
+ * They do not wait while others are waited for.
  */
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
 		    struct attached *a)
@@ -550,14 +551,18 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 
 	for (size_t i = 0; i < n && !result; i++)
 		result = look(&all[i]);
+	if (n > 1)
+		durable_block_stops(&unused);
 	for (size_t i = 0; i < n && !result; i++) {
 		result = load(&all[i], begin, shared && i ? &all[0] : NULL);
 		if (!result && n > 1)
 			result = go_on(&all[i]);
 	}
-	durable_block_stops(&unused);
 	if (!result && begin->tools)
-		result = pin_all(all, n, a, &pinning);
+		result = make_pins(all, n, a, &pinning);
+	durable_block_stops(&unused);
+	if (!result && pinning)
+		result = pinned_put(pinning, all[0].error);
 	if (!result)
 		result = put_on_all(all, n);
 	pinned_end(pinning, !result);
@@ -579,15 +584,13 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		  struct attach_replaced *replaced, struct policy_error *error)
 {
 	struct loading *all = calloc(n, sizeof(*all));
-	sigset_t before, unused;
+	sigset_t before;
 	int result;
 
 	if (!all)
 		return policy_fail(error, 0, "%s: no memory", ifnames[0]);
 	complaint_begin();
 	sigprocmask(SIG_SETMASK, NULL, &before);
-	if (n > 1) /* who is ended while they are verified leaves all of them as they were */
-		durable_block_stops(&unused);
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct loading){
 		    .ifname = ifnames[i], .options = options, .attached = &a[i], .error = error};
@@ -678,7 +681,7 @@ static int upgrade_pinned(struct loading *l, const struct attached *before, bool
 {
 	if (l->options->pin && find_pinned(l))
 		return -1;
-	if ((l->options->pin || had) && pinned_put(before, l->error) && l->options->pin)
+	if ((l->options->pin || had) && pinned_one(before, l->error) && l->options->pin)
 		return -1;
 	if (!upgrade_with(l))
 		return 0;

@@ -381,6 +381,7 @@ int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct polic
 
 /* Pins that are to be put in place, or were. */
 struct pinned {
+	const char *ifname;
 	char folder[IF_NAMESIZE];
 	char made[32];	   /* the folder's name until it has its own; "": there is none */
 	bool put, swapped; /* it has its own; another's has the made one's now */
@@ -453,23 +454,13 @@ static int make_all(struct pinning *p, const struct attached *a, const struct pi
 			continue;
 		if (check_folder(a[i].ifname, &instead[i], &own, error))
 			return -1;
+		p->of[i].ifname = a[i].ifname;
 		memcpy(p->of[i].folder, name, sizeof(name));
 		if (make_one(p->at_fd, &p->of[i], &a[i], i))
 			return policy_fail(error, 0, "%s: its pins cannot be made in %s: %s%s",
 					   a[i].ifname, place(all), strerror(errno),
 					   pins_advice(errno));
 	}
-	return 0;
-}
-
-static int put_all(struct pinning *p, const struct attached *a, struct policy_error *error)
-{
-	char all[PATH_MAX / 2];
-
-	for (size_t i = 0; i < p->n; i++)
-		if (p->of[i].made[0] && put_one(p->at_fd, &p->of[i]))
-			return policy_fail(error, 0, "%s: its pins cannot be put in %s: %s",
-					   a[i].ifname, place(all), strerror(errno));
 	return 0;
 }
 
@@ -488,8 +479,8 @@ static void end(struct pinning *p, bool keep)
 	free(p);
 }
 
-int pinned_begin(const struct attached *a, const struct pinned_ids *instead, size_t n,
-		 struct pinning **pinning, struct policy_error *error)
+int pinned_make(const struct attached *a, const struct pinned_ids *instead, size_t n,
+		struct pinning **pinning, struct policy_error *error)
 {
 	struct pinning *p = calloc(1, sizeof(*p) + n * sizeof(*p->of));
 
@@ -497,12 +488,26 @@ int pinned_begin(const struct attached *a, const struct pinned_ids *instead, siz
 		return policy_fail(error, 0, "%s: no memory", a[0].ifname);
 	p->n = n;
 	p->at_fd = make_locked(a[0].ifname, error);
-	if (p->at_fd >= 0 && !make_all(p, a, instead, error) && !put_all(p, a, error)) {
+	if (p->at_fd >= 0 && !make_all(p, a, instead, error)) {
 		*pinning = p;
 		return 0;
 	}
 	end(p, false);
 	return -1;
+}
+
+int pinned_put(struct pinning *pinning, struct policy_error *error)
+{
+	char all[PATH_MAX / 2];
+
+	for (size_t i = 0; i < pinning->n; i++) {
+		struct pinned *p = &pinning->of[i];
+
+		if (p->made[0] && put_one(pinning->at_fd, p))
+			return policy_fail(error, 0, "%s: its pins cannot be put in %s: %s",
+					   p->ifname, place(all), strerror(errno));
+	}
+	return 0;
 }
 
 void pinned_end(struct pinning *pinning, bool keep)
@@ -511,15 +516,17 @@ void pinned_end(struct pinning *pinning, bool keep)
 		end(pinning, keep);
 }
 
-int pinned_put(const struct attached *a, struct policy_error *error)
+int pinned_one(const struct attached *a, struct policy_error *error)
 {
 	static const struct pinned_ids none;
 	struct pinning *pinning;
+	int result;
 
-	if (pinned_begin(a, &none, 1, &pinning, error))
+	if (pinned_make(a, &none, 1, &pinning, error))
 		return -1;
-	pinned_end(pinning, true);
-	return 0;
+	result = pinned_put(pinning, error);
+	pinned_end(pinning, !result);
+	return result;
 }
 
 /* --- judged by them --------------------------------------------------------------------------- */

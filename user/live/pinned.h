@@ -60,21 +60,22 @@ int pinned_check(const char *ifname, const struct pinned_ids *instead, struct po
  * theirs: tools would go on to write into them, and ban nobody. 0, or -1 with *error filled.
  */
 int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *error);
+/*
+ * Pins of n pacers, all or none, before these are attached. They are made aside, where all that can
+ * be refused is; then put in place, where what was there of others that are in no use, or of
+ * instead[i], gives way, and so do pins of the pacer itself of which one is missing. Those that are
+ * pinned stay. Then the pacers are attached, and it ends. 0, or -1 with *error filled.
+ *
+ * From pinned_make(), if it returns 0, to pinned_end() nobody else makes or removes pins, and *a
+ * stays. `keep`: they are attached; else what gave way is there again. NULL: none was begun.
+ */
 struct pinning;
-/*
- * Pins the maps of n pacers, all or none, before they are attached: what was there of others that
- * are in no use, or of instead[i], gives way; so do pins of the pacer itself of which one is
- * missing. Those that are pinned stay. 0, or -1 with *error filled, and nothing is changed.
- */
-int pinned_begin(const struct attached *a, const struct pinned_ids *instead, size_t n,
-		 struct pinning **pinning, struct policy_error *error);
-/*
- * Until then nobody else makes or removes pins. `keep`: the pacers are attached; else what gave way
- * is there again. NULL: none was begun.
- */
+int pinned_make(const struct attached *a, const struct pinned_ids *instead, size_t n,
+		struct pinning **pinning, struct policy_error *error);
+int pinned_put(struct pinning *pinning, struct policy_error *error);
 void pinned_end(struct pinning *pinning, bool keep);
-/* Both of one pacer, which is attached. 0, or -1 with *error filled. */
-int pinned_put(const struct attached *a, struct policy_error *error);
+/* All three for one pacer, which is attached. 0, or -1 with *error filled. */
+int pinned_one(const struct attached *a, struct policy_error *error);
 /* From here on packets are judged by what tools write, or not. Of a shadow, the same by itself. */
 void pinned_heed(const struct attached *a, bool heeds);
 /* Removes what lies under the interface's name and is used by nobody, a pacer's. */
