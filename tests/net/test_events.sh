@@ -478,10 +478,16 @@ of_all()
 	soon 'any(.[]; .event == "back" and .interface == "pacer-ev0")'
 	pacer unload pacer-ev0 >/dev/null
 	soon '[.[] | select(.event == "gone" and .interface == "pacer-ev0")] | length == 2'
-	in_server ip link del pacer-ev0
+	# Of one that has another name by now it is said that its pacer goes on.
+	pacer load pacer-ev0 -c "$work/one.yaml" >/dev/null
+	soon '[.[] | select(.event == "back" and .interface == "pacer-ev0")] | length == 2'
+	in_server ip link set pacer-ev0 down
+	in_server ip link set pacer-ev0 name pacer-ev2
+	soon 'any(.[]; .event == "gone" and .what == "its name is pacer-ev2 now, and its pacer goes on there")'
+	in_server ip link del pacer-ev2
 	load one --replace
 	soon 'any(.[]; .event == "gone" and .interface == "s0")'
-	tells '[.[] | select(.event == "gone")] | length == 3' || fail "gone: $(cat "$work/events")" || return
+	tells '[.[] | select(.event == "gone")] | length == 5' || fail "gone: $(cat "$work/events")" || return
 	soon 'any(.[]; .event == "back" and .interface == "s0")'
 	shoot n=300
 	soon 'any(.[]; .event == "start" and .interface == "s0")'

@@ -134,6 +134,7 @@ static int run_replay(const struct options *o, const struct episode_settings *by
 struct followed {
 	struct followed *next;
 	char ifname[IF_NAMESIZE];
+	int ifindex; /* of the interface whose pacer is followed */
 	struct telling *t;
 	struct follow follow;
 	uint32_t control_id; /* of its pacer's state, whichever program is over it; 0: none */
@@ -183,11 +184,33 @@ static struct followed *followed_of(struct following *f, const char *ifname)
 	return f->first = at;
 }
 
+/* Has the interface another name by now, and its pacer still? */
+static bool is_renamed(const struct followed *at, char name[IF_NAMESIZE])
+{
+	struct policy_error unused;
+	struct attached now;
+	bool is = if_indextoname((unsigned int)at->ifindex, name) && strcmp(name, at->ifname) &&
+		  !attached_find(name, &now, &unused);
+
+	if (is) {
+		is = now.control_id == at->control_id;
+		attached_release(&now);
+	}
+	return is;
+}
+
 static void leave(struct following *f, struct followed *at)
 {
 	struct event event = {
 	    .kind = EVENT_GONE, .told_ns = host_now_ns(), .what = "its pacer is gone"};
+	char name[IF_NAMESIZE], renamed[128];
 
+	if (is_renamed(at, name)) {
+		snprintf(renamed, sizeof(renamed),
+			 "its name is %.64s now, and its pacer goes on there",
+			 printable(name).text);
+		event.what = renamed;
+	}
 	follow_remember(f->states, at->control_id, &at->follow);
 	follow_close(&at->follow);
 	at->control_id = 0;
@@ -241,6 +264,7 @@ static void enter(struct following *f, struct followed *at, struct attached *a)
 		if (other->control_id == a->control_id)
 			follow_remember(f->states, a->control_id, &other->follow);
 	at->control_id = a->control_id;
+	at->ifindex = a->ifindex;
 	at->wrong = false;
 	if (at->there_ns)
 		tell_of(&event, at);
