@@ -376,7 +376,12 @@ not_ours()
 		pacer load "$dev" -c "$work/all.yaml" --pin
 	equal "$(pacer status --json | jq length)" 0 "pacers"
 	refused_clean_keeps
-	rm "$at/another" # an empty folder is of whoever was killed as he removed it
+	rm "$at/another"
+	# shellcheck disable=SC2016
+	refused 1 "$dev: $at is a mount point: unmount it" in_server unshare -m sh -c \
+		'mount --bind "$1" "$1" && shift && exec "$@"' - "$at" \
+		timeout -k 1 "$hang_s" "$BUILD/xdp-pacer" load "$dev" -c "$work/all.yaml" --pin
+	# An empty folder is of whoever was killed as he removed it.
 	on all --pin
 	[ -e "$at/banned4" ] || fail "no pins in place of an empty folder" || return
 	gone

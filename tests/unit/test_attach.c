@@ -92,7 +92,11 @@ static bool only_named;	     /* the pacer there is none */
 static int other_abi;	     /* it is of a version so much later */
 static bool hidden;	     /* nothing is seen once a program is loaded */
 static int raised;	     /* a signal that comes as a program is loaded; 0: none */
-static int raised_at_pins;   /* as pins are put */
+static int raised_at_attach; /* and as that is attached */
+static bool renamed;	     /* each interface has the other one's name, once a program is loaded */
+static bool gone_at_pins;    /* all pacers are taken off as pins are made */
+static bool pins_denied;     /* they cannot be made */
+static uint32_t put_first;   /* a program that another puts on as this one is loaded; 0: nobody */
 static int ended;	     /* by how many signals, so far */
 static int opened;	     /* sites, objects and pacers that are open */
 static uint32_t stolen_by;   /* a program that another puts on as this one is attached; 0: nobody */
@@ -178,7 +182,8 @@ int device_index(const char *ifname, struct policy_error *why)
 	for (int i = 0; i < INTERFACES; i++)
 		if (!strcmp(ifname, names[i]))
 			return befalls() && why ? policy_fail(why, 0, "%s: looked for", ifname)
-						: i + 1;
+			       : renamed && n_objects && objects[0].id ? INTERFACES - i
+								       : i + 1;
 	return policy_fail(why, 0, "%s: there is no such interface here", ifname);
 }
 
@@ -435,6 +440,8 @@ int bpf_object__load(struct bpf_object *object)
 	}
 	if (!err)
 		o->id = new_program(o->state);
+	if (put_first)
+		at[0].program[0] = put_first;
 	return err;
 }
 
@@ -452,7 +459,8 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 	}
 	if (!changes(&err))
 		return err;
-	assert_int_equal(ended, 0); /* what has begun is brought to an end first */
+	if (raised_at_attach)
+		assert_int_equal(raise(raised_at_attach), 0);
 	assert_int_equal(!!(flags & XDP_FLAGS_UPDATE_IF_NOEXIST), !old);
 	if (i->dispatcher || i->program[0] != old)
 		return old ? -EEXIST : -EBUSY;
@@ -583,7 +591,12 @@ void attached_release(struct attached *a)
 
 bool attached_gone(const struct attached *a)
 {
-	return !carries(interface_of(a->ifindex), a->prog_id);
+	const struct interface *i = interface_of(a->ifindex);
+	bool there = false;
+
+	for (size_t k = 0; k < CARRIED; k++)
+		there |= i->program[k] && state_of[i->program[k]] == state_of[a->prog_id];
+	return !there;
 }
 
 void pins_sweep(int ifindex, struct pins_left *left)
@@ -651,6 +664,9 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct
 	return befalls() ? policy_fail(why, 0, "%s: its shadow may not go", ifname) : 0;
 }
 
+static bool
+    pins_failed; /* to be put, which for what was made there the kernel has no reason to refuse */
+
 static struct pinning {
 	uint32_t before[INTERFACES], made[INTERFACES]; /* whose they were, and will be */
 } pinned;
@@ -659,8 +675,10 @@ int pinned_make(const struct attached *a, const struct pinned_ids *instead, size
 		struct pinning **pinning, struct policy_error *why)
 {
 	(void)instead;
-	if (befalls())
+	if (befalls() || pins_denied)
 		return policy_fail(why, 0, "%s: its pins cannot be made", a[0].ifname);
+	if (gone_at_pins)
+		memset(at, 0, sizeof(at));
 	for (size_t k = 0; k < INTERFACES; k++)
 		pinned.before[k] = pinned.made[k] = at[k].pins;
 	for (size_t k = 0; k < n; k++)
@@ -672,13 +690,15 @@ int pinned_make(const struct attached *a, const struct pinned_ids *instead, size
 
 int pinned_put(struct pinning *pinning, struct policy_error *why)
 {
-	if (befalls())
+	pins_failed = befalls();
+	if (pins_failed) { /* after the first of them */
+		at[0].pins = pinning->made[0];
 		return policy_fail(why, 0, "%s: its pins cannot be put", names[0]);
+	}
 	unheeded = !control.tools || (shadowed && !shadow_control.tools);
 	for (size_t k = 0; k < INTERFACES; k++)
 		at[k].pins = pinning->made[k];
-	if (raised_at_pins)
-		assert_int_equal(raise(raised_at_pins), 0);
+	assert_int_equal(ended, 0); /* what has begun is brought to an end first */
 	return 0;
 }
 
@@ -863,7 +883,7 @@ static void begin_anew(const struct work *w, bool dispatcher)
 {
 	memset(at, 0, sizeof(at));
 	memset(&fault, 0, sizeof(fault));
-	unheeded = gave_way = false;
+	unheeded = gave_way = pins_failed = false;
 	control.tools = shadow_control.tools = w->tools;
 	last_id = 0;
 	opened = 0;
@@ -917,7 +937,7 @@ static const char *wrong_with(const struct work *w, int result, const struct int
 		return "tools are heeded where they were not, or not where pins are";
 	if (!result && w->pin && !control.tools)
 		return "no tools are heeded";
-	if (result && w->replace && gave_way &&
+	if (result && w->replace && gave_way && !pins_failed &&
 	    (!fault.of_change || (fault.done && !fault.for_good)))
 		return "the pacer before gave way for a while, and each source began anew";
 	for (size_t i = 0; i < w->n; i++) {
@@ -1327,7 +1347,7 @@ static void test_ended_in_between(void **unused)
 
 static void note_end(int signal)
 {
-	ended += signal == raised_at_pins;
+	ended += signal == raised_at_attach;
 }
 
 /* Pins and the program of one are put together: a signal in between comes after both. */
@@ -1343,13 +1363,62 @@ static void test_ended_with_its_pins(void **unused)
 
 		begin_anew(&w, false);
 		ended = 0;
-		raised_at_pins = signals[i];
+		raised_at_attach = signals[i];
 		assert_int_equal(load_one(), 0);
 		assert_int_equal(ended, 1);
-		ended = raised_at_pins = 0;
+		ended = raised_at_attach = 0;
 		assert_true(at[0].program[0] && at[0].pins == state_of[at[0].program[0]]);
 		assert_true(signal(signals[i], handler) != SIG_ERR);
 	}
+}
+
+/* Verified for an interface that has another name by then. */
+static void test_renamed_meanwhile(void **unused)
+{
+	(void)unused;
+	for (int libxdp = 0; libxdp < 2; libxdp++) {
+		begin_anew(libxdp ? &through : &plain, false);
+		renamed = true;
+		assert_int_equal(load_one(), -1);
+		assert_string_equal(error.text, "eth0: it is another interface meanwhile, or has "
+						"another name: try again");
+		assert_int_equal(at[0].program[0] + at[1].program[0], 0);
+		assert_int_equal(opened, 0);
+	}
+	renamed = false;
+}
+
+/* Another command's pacer, and its pins, came as this one was verified: that is why there are none.
+ */
+static void test_another_was_pinned(void **unused)
+{
+	static const struct work w = {"load --pin", load_one,	   .direct = true,
+				      .pin = true,  .tools = true, .n = 1};
+
+	(void)unused;
+	begin_anew(&w, false);
+	put_first = new_program(0);
+	pins_denied = true;
+	assert_int_equal(load_one(), -1);
+	assert_says("eth0: another command has just loaded a pacer: ");
+	assert_int_equal(at[0].program[0], put_first);
+	put_first = pins_denied = 0;
+	assert_int_equal(opened, 0);
+}
+
+/* An upgrade that finds its pacer taken off leaves no pins of it, which it had made again. */
+static void test_upgrade_of_one_taken_off(void **unused)
+{
+	static const struct work w = {"upgrade", upgrade, .paced = true, .tools = true, .n = 1};
+
+	(void)unused;
+	begin_anew(&w, false);
+	gone_at_pins = true;
+	assert_int_equal(upgrade(), -1);
+	gone_at_pins = false;
+	assert_says("eth0: its pacer was taken off or replaced meanwhile: try again");
+	assert_int_equal(at[0].program[0] + at[0].pins, 0);
+	assert_int_equal(opened, 0);
 }
 
 /* Pins of a pacer that is replaced, for tools and for its shadow: of none that stays. */
@@ -1473,6 +1542,9 @@ int main(void)
 	    cmocka_unit_test(test_replaced_last),
 	    cmocka_unit_test(test_ended_in_between),
 	    cmocka_unit_test(test_ended_with_its_pins),
+	    cmocka_unit_test(test_renamed_meanwhile),
+	    cmocka_unit_test(test_another_was_pinned),
+	    cmocka_unit_test(test_upgrade_of_one_taken_off),
 	    cmocka_unit_test(test_replaced_whole),
 	    cmocka_unit_test(test_no_privilege),
 	    cmocka_unit_test(test_trial),

@@ -347,6 +347,20 @@ static uint64_t later(uint64_t now_ns)
 	return now_ns + (draw() % 30 ? draw() % 20000 : draw() % 3000000);
 }
 
+/* New keys are hashed by the other secret; who is banned stays in his place under the one before.
+ */
+static void rotate(void)
+{
+	struct pacer_policy *p = &plain.policy;
+
+	p->secret ^= 1;
+	p->rule[0].limiter[0].secret = p->secret;
+	armed.policy = *p;
+	pacer_short_arm(&armed.policy, &control, 0);
+}
+
+static bool rotates; /* now and then */
+
 static void run(const struct pacer_limiter *t, uint64_t ban_ns)
 {
 	uint64_t now_ns = START;
@@ -360,6 +374,8 @@ static void run(const struct pacer_limiter *t, uint64_t ban_ns)
 
 		now_ns = later(now_ns);
 		vary_frame(len_bytes);
+		if (rotates && !(draw() % 64))
+			rotate();
 		send(1 + draw() % sources, len_bytes, now_ns);
 	}
 	memcpy(udp4, usual, sizeof(udp4));
@@ -427,7 +443,6 @@ static void test_sketches(void **unused)
 	expect_seen(PACER_DENY_GAP);
 }
 
-/* Rules that ban: a refusal is left to the other way, and who is banned is known here. */
 /* Of the key of all packets, too, a refusal is told by looking alone: whoever has the lock. */
 static void test_refused_of_all(void **unused)
 {
@@ -452,17 +467,22 @@ static void test_refused_of_all(void **unused)
 	}
 }
 
+/* Rules that ban: a refusal is left to the other way, and who is banned is known here. */
 static void test_bans(void **unused)
 {
 	(void)unused;
 	begin_counting();
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		control.secret[1][i] = (__u64)draw() << 32 | draw();
 	for (int i = 0; i < 3 * RUNS; i++) {
 		struct pacer_limiter t = i % 4 == 3 ? sketch(1000 + draw() % 90000, 2)
 					 : i % 4    ? window(i % 4 - 1, 1 + draw() % 6, 0)
 						    : rate(PACER_COST_PACKETS);
 
+		rotates = draw() % 2;
 		run(&t, 1 + draw() % 400000);
 	}
+	rotates = false;
 	expect_seen(PACER_ADMIT);
 	expect_seen(PACER_DENY_BAN);
 	assert_int_equal(seen[PACER_DENY_WINDOW] + seen[PACER_DENY_RATE] + seen[PACER_DENY_GAP], 0);

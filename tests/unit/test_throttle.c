@@ -660,6 +660,8 @@ static void test_a_cpu_whose_clock_runs_back_is_not_refused(void **unused)
 	assert_int_equal(state->seen_ns, START + 60);
 	assert_false(pacer_throttle_refuses(&profile, state, &a, START + 95));
 	assert_true(pacer_throttle_refuses(&profile, state, &b, START + 95));
+	state->seen_ns = START + 105; /* what any CPU has seen counts for all of them */
+	assert_false(pacer_throttle_refuses(&profile, state, &b, START + 95));
 	free(state);
 }
 

@@ -240,8 +240,9 @@ static int end(struct attached *a, const struct options *o)
 	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
 			  : save_running(a, o->state, &saved, &error)) {
 		complaint("%s: %s",
-			  o->and_unload
-			      ? "it was not saved and taken off"
+			  o->and_unload ? "it was not saved and taken off"
+			  : attached_gone(a)
+			      ? "its state was not saved at the end"
 			      : "its state was not saved at the end, and the pacer goes on",
 			  error.text);
 		if (o->and_unload)

@@ -338,6 +338,24 @@ static int prepare(struct loading *l)
 	return directly || !l->before.pacer || l->both ? 0 : -1;
 }
 
+/*
+ * Verifying takes a second, in which the interface may get another name, or another program. Under
+ * a dispatcher that is seen later, if at all.
+ */
+static int look_again(const struct loading *l)
+{
+	int64_t id = goes_on_directly(l) ? site_id(l->before.ifindex) : -1;
+	struct policy_error unused;
+	int ifindex = device_index(l->ifname, &unused);
+
+	if (ifindex != l->before.ifindex)
+		return policy_fail(l->error, 0,
+				   "%s: it is another interface meanwhile, or has another name: "
+				   "try again",
+				   l->ifname);
+	return id >= 0 && id != l->before.id ? was_faster(l, -EBUSY) : 0;
+}
+
 /* Of one that is only verified so far. A call that reports a failure may have worked all the same.
  */
 static int put_on(struct loading *l)
@@ -538,9 +556,10 @@ static int go_on(const struct loading *l)
 }
 
 /*
- * Whatever can be refused is tried before a pacer gives way. Signals wait from where the pins are
- * put, as these and the programs come together; and of several all the while these are verified.
- * They do not wait while others are waited for.
+ * Whatever can be refused is tried before a pacer gives way. Pins come last: what tools write until
+ * then is for the pacer before, which may stay. Signals wait from where the first is attached, as
+ * programs and pins come together; and of several all the while these are verified. They do not
+ * wait while others are waited for.
  */
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
 		    struct attached *a)
@@ -558,13 +577,16 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 		if (!result && n > 1)
 			result = go_on(&all[i]);
 	}
-	if (!result && begin->tools)
-		result = make_pins(all, n, a, &pinning);
+	if (!result) {
+		result = begin->tools ? make_pins(all, n, a, &pinning) : 0;
+		for (size_t i = 0; i < n; i++) /* which may be why they cannot be made */
+			result |= look_again(&all[i]);
+	}
 	durable_block_stops(&unused);
-	if (!result && pinning)
-		result = pinned_put(pinning, all[0].error);
 	if (!result)
 		result = put_on_all(all, n);
+	if (!result && pinning)
+		result = pinned_put(pinning, all[0].error);
 	pinned_end(pinning, !result);
 	if (result)
 		(void)take_all_back(all, n);
@@ -646,7 +668,7 @@ static int keep_shadow(struct object *object, const char *ifname, int ifindex, v
  */
 static int replace_with(struct loading *l)
 {
-	int result = prepare(l) || put_on_all(l, 1) ? -1 : 0;
+	int result = prepare(l) || look_again(l) || put_on_all(l, 1) ? -1 : 0;
 
 	if (!result)
 		pins_drop_shadow(l->before.ifindex, l->before.pacer_id, NULL);
@@ -687,6 +709,8 @@ static int upgrade_pinned(struct loading *l, const struct attached *before, bool
 		return 0;
 	if (l->options->pin && !had)
 		pinned_remove(l->ifname, &l->pinned, 0, left);
+	else if (had && attached_gone(before) && !pinned_ids_of(before->prog_fd, &l->pinned))
+		pinned_remove(l->ifname, &l->pinned, l->before.pacer_id, NULL);
 	return -1;
 }
 

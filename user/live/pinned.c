@@ -318,6 +318,7 @@ static int check_folder(const char *ifname, const struct pinned_ids *instead,
 {
 	char name[IF_NAMESIZE], path[PATH_MAX];
 	const char *folder = folder_of(ifname, name);
+	struct statx is_at;
 	struct inside in;
 	struct stat st;
 	int is;
@@ -326,6 +327,9 @@ static int check_folder(const char *ifname, const struct pinned_ids *instead,
 	path[strlen(path) - 1] = 0; /* a map that is pinned by that name is there, too */
 	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : unseen(ifname, path, errno, error);
+	if (!statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &is_at) &&
+	    is_at.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return policy_fail(error, 0, "%s: %s is a mount point: unmount it", ifname, path);
 	in = look_into(folder);
 	if (in.err)
 		return unseen(ifname, path, in.err, error);
@@ -383,7 +387,7 @@ int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct polic
 struct pinned {
 	const char *ifname;
 	char folder[IF_NAMESIZE];
-	char made[32];	   /* the folder's name until it has its own; "": there is none */
+	char made[64];	   /* the folder's name until it has its own; "": there is none */
 	bool put, swapped; /* it has its own; another's has the made one's now */
 };
 
@@ -397,8 +401,7 @@ static int make_one(int at_fd, struct pinned *p, const struct attached *a, size_
 {
 	char path[PATH_MAX];
 
-	snprintf(p->made, sizeof(p->made), MADE "%u-%u", (unsigned int)getpid() % 100000,
-		 (unsigned int)i % 1000);
+	snprintf(p->made, sizeof(p->made), MADE "%u-%zu", (unsigned int)getpid(), i);
 	pins_remove_folder(at_fd, p->made);
 	if (pins_make_folder(at_fd, p->made)) {
 		p->made[0] = 0;

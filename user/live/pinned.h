@@ -61,13 +61,13 @@ int pinned_check(const char *ifname, const struct pinned_ids *instead, struct po
  */
 int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *error);
 /*
- * Pins of n pacers, all or none, before these are attached. They are made aside, where all that can
- * be refused is; then put in place, where what was there of others that are in no use, or of
- * instead[i], gives way, and so do pins of the pacer itself of which one is missing. Those that are
- * pinned stay. Then the pacers are attached, and it ends. 0, or -1 with *error filled.
+ * Pins of n pacers, all or none. They are made aside before these are attached, where all that can
+ * be refused is; and put in place once they are. What was there of others that are in no use, or of
+ * instead[i], gives way then, and so do pins of the pacer itself of which one is missing. Those
+ * that are pinned stay. 0, or -1 with *error filled.
  *
  * From pinned_make(), if it returns 0, to pinned_end() nobody else makes or removes pins, and *a
- * stays. `keep`: they are attached; else what gave way is there again. NULL: none was begun.
+ * stays. `keep`: they are put; else what gave way is there again. NULL: none was begun.
  */
 struct pinning;
 int pinned_make(const struct attached *a, const struct pinned_ids *instead, size_t n,

@@ -300,6 +300,7 @@ const char *pins_advice(int err)
 	return err == EACCES || err == EPERM
 		   ? ": be root, or have CAP_DAC_OVERRIDE, which docs/rights.md tells of"
 	       : err == EROFS			? writable
+	       : err == EMFILE			? ": raise the limit of open files (ulimit -n)"
 	       : err == ENOENT || err == EINVAL ? ": is a BPF file system mounted there?"
 						: "";
 }

@@ -365,7 +365,8 @@ static int put_sums(int fd, const void *sums, uint32_t n, size_t bytes, struct p
 	for (uint32_t i = 0; i < n && !result; i++) {
 		memcpy(each, (const char *)sums + i * bytes, bytes);
 		if (bpf_map_update_elem(fd, &i, each, BPF_ANY))
-			result = no_map("counters", error);
+			result = policy_fail(error, 0, "the counters cannot be carried over: %s",
+					     strerror(errno));
 	}
 	free(each);
 	return result;
