@@ -321,6 +321,12 @@ int attached_next(const char *ifname, struct attached *a, struct policy_error *e
 	return 1;
 }
 
+bool attached_gone(const struct attached *a)
+{
+	(void)a;
+	return on.is_off;
+}
+
 int attached_still(struct attached *a, struct policy_error *e)
 {
 	return on.is_off ? policy_fail(e, 0, "%s: its pacer was taken off", a->ifname) : 0;
@@ -739,6 +745,11 @@ static void test_not_saved(void **unused)
 	assert_int_equal(run_with((struct options){.and_unload = true}), EXIT_FAILED);
 	assert_string_equal(said, "it was not saved and taken off: /dev/null: cannot be written: "
 				  "No space left\n");
+	begin(unused);
+	on.no_save = on.is_off = true; /* as somebody has taken it off meanwhile */
+	assert_int_equal(run(), EXIT_FAILED);
+	assert_string_equal(said, "its state was not saved at the end: /dev/null: cannot be "
+				  "written: No space left\n");
 	begin(unused);
 	on.left = true;
 	assert_int_equal(run_with((struct options){.and_unload = true}), EXIT_FAILED);
