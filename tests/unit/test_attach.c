@@ -664,8 +664,7 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct
 	return befalls() ? policy_fail(why, 0, "%s: its shadow may not go", ifname) : 0;
 }
 
-static bool
-    pins_failed; /* to be put, which for what was made there the kernel has no reason to refuse */
+static bool pins_failed; /* to be put: of what was made there, the kernel has no reason for it */
 
 static struct pinning {
 	uint32_t before[INTERFACES], made[INTERFACES]; /* whose they were, and will be */

@@ -340,7 +340,7 @@ static int prepare(struct loading *l)
 
 /*
  * Verifying takes a second, in which the interface may get another name, or another program. Under
- * a dispatcher that is seen later, if at all.
+ * a dispatcher this one is on it by now, so that only the name is looked at.
  */
 static int look_again(const struct loading *l)
 {
