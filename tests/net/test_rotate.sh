@@ -80,6 +80,32 @@ refused_twice()
 	refused 2 'wants one interface' pacer rotate
 }
 
+# A value that is changed meanwhile counts what came before the rotation, too: on trial, and for good.
+a_value_meanwhile()
+{
+	local entries
+
+	for entries in "" ", entries: 64"; do
+		policy ten <<-END
+		rules:
+		  - name: udp
+		    match: {proto: udp, dport: 9000}
+		    limits: [{key: src, packets: 10, window: 60s$entries}]
+		END
+		load ten
+		arrive "6 3" n=6 n=3,from=10.77.0.12
+		pacer rotate s0 >/dev/null
+		pacer set s0 udp.packets=4 >/dev/null
+		arrive "0 1 4" n=6 n=6,from=10.77.0.12 n=6,from=10.77.0.13
+		pacer set s0 udp.packets=12 --confirm-within 30s >/dev/null
+		arrive "6" n=9
+		pacer confirm s0 >/dev/null
+		pacer set s0 udp.packets=14 >/dev/null
+		arrive "2 10 10" n=9 n=15,from=10.77.0.12 n=15,from=10.77.0.13
+		off
+	done
+}
+
 # The program's own secret is replaced when a tool first changes something, or by hand.
 without_a_tool()
 {
@@ -148,6 +174,7 @@ net_up
 check rotate-counts-go-on counts_go_on
 check rotate-says what_is_said
 check rotate-refused refused_twice
+check rotate-a-value-meanwhile a_value_meanwhile
 check rotate-without-a-tool without_a_tool
 check rotate-trial-before-a-packet a_trial_before_a_packet
 check rotate-under-load under_load large

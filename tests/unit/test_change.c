@@ -2173,6 +2173,23 @@ static void test_a_rotation_after_one_cut_off(void **unused)
 	assert_non_null(strstr(error.text, "needed for another"));
 }
 
+/* What it left takes a value on trial in the trial alone, which reads the same entries. */
+static void test_a_value_on_trial_after_a_rotation(void **unused)
+{
+	const struct pacer_rule *rule;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	assert_int_equal(change_rotate(&pacer, &plan, &error), 0);
+	try_out(SMALL RULE("{key: src, packets: 4, window: 1s, entries: 64}"));
+	rule = &in_force()->rule[0];
+	assert_int_equal(rule->limiter[1].window.limit, 4);
+	assert_int_equal(rule_before()->limiter[1].window.limit, 9);
+	for (uint32_t k = 0; k < 2; k++)
+		assert_int_equal(rule->limiter[k].base, rule_before()->limiter[k].base);
+	assert_true(rule->limiter[1].generation != rule_before()->limiter[1].generation);
+}
+
 /* --- frozen for a save ---------------------------------------------------------------------- */
 
 static void begin_to_freeze(void)
@@ -2390,6 +2407,7 @@ int main(void)
 	    CASE(test_bans_that_waited_do_not_wait_again),
 	    CASE(test_a_rotation_of_bans_alone_is_cut_off),
 	    CASE(test_a_rotation_after_one_cut_off),
+	    CASE(test_a_value_on_trial_after_a_rotation),
 	    CASE(test_frozen),
 	    CASE(test_frozen_of_the_largest_table),
 	    CASE(test_an_end_for_what_was_cut_off),

@@ -173,6 +173,85 @@ static void test_no_successor(void **unused)
 	assert_string_equal(limiters_text(0), "Rw= Rw= Rw-");
 }
 
+#define OF(n) "{key: src, packets: " #n ", window: 1s}"
+
+/* The one that a rotation left takes the value that the one in force gets: it counts what came
+ * before, by that value, too.
+ */
+static void test_values(void **unused)
+{
+	static const struct {
+		const char *from, *to, *limiters;
+		uint32_t value; /* of what was left */
+		uint32_t left;	/* which it is */
+	} cases[] = {
+	    {OF(9), OF(4), "Rw= Rw-", 4, 1},
+	    {OF(9), OF(20), "Rw= Rw-", 20, 1},
+	    {OF(9), OF(9), "Rw= Rw-", 9, 1},
+	    {SMALL, "{key: src, packets: 4, window: 1s, entries: 12}", "Rw= Rw-", 4, 1},
+	    {OF(9) ", " GAP, OF(4) ", " GAP, "Rw= Sg= Rw- Sg-", 4, 2},
+	    {OF(9) ", " ALL, OF(4) ", " ALL, "Rw= Rw= Rw-", 4, 2},
+	    /* another limit's value, another key's, another shape's are not its own */
+	    {OF(9), OF(9) ", " OF(4), "Rw= Rw+ Rw-", 9, 2},
+	    {OF(9), OF(20) ", " OF(4), "Rw+ Rw= Rw-", 4, 2},
+	    {OF(9), OF(20) ", {key: dst, packets: 4, window: 1s}", "Rw+ Rw+ Rw- Rw-", 9, 3},
+	    {OF(9) ", {key: dst, packets: 8, window: 1s}",
+	     OF(9) ", {key: dst, packets: 3, window: 1s}", "Rw= Rw= Rw- Rw-", 9, 2},
+	    {OF(9), "{key: src, packets: 4, window: 2s}", "Rw+ Rw- Rw-", 9, 2},
+	    {OF(9) ", {key: dst, packets: 9, window: 1s}",
+	     OF(9) ", {key: dst, packets: 3, window: 1s}", "Rw= Rw= Rw- Rw-", 9, 2},
+	    {OF(5) ", " OF(9), OF(4) ", " OF(9), "Rw= Rw= Rw- Rw-", 9, 3},
+	    {"{key: src, packets: 9, window: 1s, slots: 5}, " OF(9),
+	     "{key: src, packets: 4, window: 1s, slots: 5}, " OF(9), "Rw= Rw= Rw- Rw-", 9, 3},
+	};
+
+	(void)unused;
+	for (uint32_t i = 0; i < ARRAY(cases); i++) {
+		const struct pacer_limiter *left;
+
+		assert_int_equal(load(rule_of("clock: exact", cases[i].from)), 0);
+		assert_int_equal(rotate(), 0);
+		time_draining();
+		host.now_ns += MS;
+		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
+		assert_string_equal(limiters_text(0), cases[i].limiters);
+		left = limiter(cases[i].left);
+		assert_int_equal(left->window.limit, cases[i].value);
+		assert_true(!left->secret && left->until_ns);
+		assert_true(left->generation == (cases[i].value != 9));
+	}
+}
+
+/* A longer gap is kept for as long as it needs, a shorter one as it was: of either kind. */
+static void test_gaps(void **unused)
+{
+	static const struct {
+		const char *from, *to;
+		uint64_t gap_ns, more_ns;
+	} cases[] = {
+	    {"{key: src, gap: 50ms, rows: 1}", "{key: src, gap: 90ms, rows: 1}", 90 * MS, 40 * MS},
+	    {"{key: src, gap: 50ms, rows: 1}", "{key: src, gap: 50ms, rows: 1}", 50 * MS, 0},
+	    {"{key: src, gap: 50ms, rows: 1}", "{key: src, gap: 20ms, rows: 1}", 50 * MS, 0},
+	    {OF(9) ", {key: src, gap: 9s}", OF(9) ", {key: src, gap: 19s}", 19 * SECOND,
+	     10 * SECOND},
+	};
+
+	(void)unused;
+	for (uint32_t i = 0; i < ARRAY(cases); i++) {
+		uint64_t until_ns;
+
+		assert_int_equal(load(rule_of("clock: exact", cases[i].from)), 0);
+		assert_int_equal(rotate(), 0);
+		time_draining();
+		until_ns = compile_drained_ns(&now.bin);
+		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
+		assert_int_equal(limiter(now.bin.rule[0].n_limiters - 1)->gap_ns, cases[i].gap_ns);
+		time_draining();
+		assert_true(limiter(now.bin.rule[0].n_limiters - 1)->until_ns ==
+			    until_ns + cases[i].more_ns);
+	}
+}
+
 /* Bans are asked under both secrets until the tools have moved them, if their table goes on. */
 static void test_moving(void **unused)
 {
@@ -636,6 +715,8 @@ int main(void)
 	    TEST(test_idle),
 	    TEST(test_with_a_change),
 	    TEST(test_no_successor),
+	    TEST(test_values),
+	    TEST(test_gaps),
 	    TEST(test_moving),
 	    TEST(test_twice),
 	    TEST(test_refused),

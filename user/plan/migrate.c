@@ -271,8 +271,9 @@ static bool outdone(const struct change *change, const struct draft_rule *d,
 	return false;
 }
 
-static bool goes_on(const struct change *change, struct draft_rule *d,
-		    const struct pacer_rule *rule, const struct pacer_limiter *old)
+/* The draft that goes on with the limit; NULL: none. */
+static const struct draft *goes_on(const struct change *change, struct draft_rule *d,
+				   const struct pacer_rule *rule, const struct pacer_limiter *old)
 {
 	struct draft *best = NULL;
 	struct pacer_limiter as, found;
@@ -287,11 +288,43 @@ static bool goes_on(const struct change *change, struct draft_rule *d,
 		found = as;
 	}
 	if (!best || outdone(change, d, &found, best, rule, old))
-		return false;
+		return NULL;
 	best->limiter = found;
 	best->lines = draft_wanted(best, &found);
 	best->state = PLAN_KEPT;
-	return true;
+	return best;
+}
+
+/* Is it what a rotation has left of that one, under the secret before? */
+static bool is_twin(const struct pacer_limiter *left, const struct pacer_limiter *of)
+{
+	return left->until_ns && left->secret != of->secret && left->kind == of->kind &&
+	       compile_hashed(left) && keymask_same(left, of) && left->share_id == of->share_id &&
+	       !compare(left, of);
+}
+
+/*
+ * What a rotation has left has counted all that the limit in force has, and more. So it takes the
+ * value that this one gets, too, which then counts for what came before the rotation as well. A
+ * longer gap needs it for longer. A rate waits for it, and goes on with no other value (outdone).
+ */
+static void take_with(const struct change *change, struct pacer_limiter *left,
+		      const struct draft *with)
+{
+	const struct limit_kind *kind = kind_of_limiter(left);
+	uint64_t memory_ns = compile_limiter_memory_ns(left), longer_ns;
+	struct pacer_limiter as = with->limiter;
+
+	if (!kind->same_shape(&as, left, change->host) || clock_differs(change, &as, left))
+		return;
+	if (kind->take_value)
+		kind->take_value(left, &as);
+	if (left->gap_ns && as.gap_ns)
+		left->gap_ns = as.gap_ns;
+	left->idle_ns = pacer_later(left->idle_ns, as.idle_ns);
+	longer_ns = pacer_later(compile_limiter_memory_ns(left), memory_ns) - memory_ns;
+	if (left->until_ns != COMPILE_UNTIL_SET)
+		left->until_ns += longer_ns;
 }
 
 static int full(const struct policy_rule *rule, bool rotate, struct policy_error *error)
@@ -455,20 +488,25 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 {
 	const struct pacer_rule *old = resting_before(change->previous, rule->name);
 	const struct pacer_limiter *turn[PACER_LIMITERS_MAX];
-	bool retires[PACER_LIMITERS_MAX] = {false};
+	const struct draft *after[PACER_LIMITERS_MAX] = {NULL}; /* of those that go on */
 
 	for (size_t k = 0; k < d->n; k++)
 		d->at[k].limiter.secret = change->secret;
 	if (old)
 		by_turn(old, turn);
 	for (size_t i = 0; old && i < old->n_limiters; i++)
-		if (migrate_still_counts(change, turn[i]) && !goes_on(change, d, old, turn[i]))
-			retires[turn[i] - old->limiter] = true;
+		if (migrate_still_counts(change, turn[i]))
+			after[turn[i] - old->limiter] = goes_on(change, d, old, turn[i]);
 	for (size_t i = 0; old && i < old->n_limiters; i++) {
 		struct pacer_limiter was = old->limiter[i];
 
+		if (after[i] || !migrate_still_counts(change, &was))
+			continue;
+		for (size_t k = 0; k < old->n_limiters; k++)
+			if (after[k] && is_twin(&was, &old->limiter[k]))
+				take_with(change, &was, after[k]);
 		shares_move(&was, change->other_fleet);
-		if (retires[i] && retire(d, &was, rule, false, plan, error))
+		if (retire(d, &was, rule, false, plan, error))
 			return -1;
 	}
 	if (begin_once_more(change, d, rule, plan, error) ||
