@@ -53,6 +53,7 @@ replaced_meanwhile()
 		faulty sendto "$n" "$ebusy" upgrade s0 || return
 		$failed || break
 		! grep -q meanwhile "$work/err" || break
+		[ "$code" -ne 0 ] || id=$(status .program_id) # done all the same
 	done
 	equal "$(cat "$work/err")" "xdp-pacer: s0: its pacer was taken off or replaced meanwhile: try again" \
 		"call $n of an upgrade" || return
