@@ -16,6 +16,7 @@
 #include <xdp/libxdp.h>
 
 #include "live/attach.h"
+#include "live/detach.h"
 #include "live/copies.h"
 #include "live/device.h"
 #include "live/host.h"
@@ -829,7 +830,7 @@ static int undo(void)
 	int result;
 
 	undoing = true;
-	result = attach_undo(names[0], &left, &error);
+	result = detach_pacer(names[0], &left, &error);
 	undoing = false;
 	told_left = left.cause;
 	return result;
@@ -842,7 +843,7 @@ static int undo_this(void)
 
 	a.prog_fd = FD + (int)a.prog_id;
 	snprintf(a.ifname, sizeof(a.ifname), "%s", names[0]);
-	return attach_undo_this(&a, &error);
+	return detach_this(&a, &error);
 }
 
 /* --- what is seen after it ---------------------------------------------------------------------
@@ -1476,12 +1477,12 @@ static void test_left(void **unused)
 				      readonly = {.path = "/bpf/a", .cause = EROFS};
 
 	(void)unused;
-	assert_int_equal(attach_undone("eth0", &none, &error), 0);
-	assert_int_equal(attach_undone("eth0", &busy, &error), -1);
+	assert_int_equal(detach_left("eth0", &none, &error), 0);
+	assert_int_equal(detach_left("eth0", &busy, &error), -1);
 	assert_says(
 	    "eth0: the pacer is off, but /bpf/a, which holds its memory, cannot be removed: "
 	    "Device or resource busy: `xdp-pacer clean`");
-	assert_int_equal(attach_undone("eth0", &readonly, &error), -1);
+	assert_int_equal(detach_left("eth0", &readonly, &error), -1);
 	assert_non_null(strstr(error.text, ": remount it first, then `xdp-pacer clean`"));
 }
 
@@ -1499,7 +1500,7 @@ static void test_not_there(void **unused)
 	assert_says("eth0: has no pacer");
 	last_id = 1;
 	state_of[1] = at[0].pins = 1;
-	assert_int_equal(attach_undo_this(&a, &error), 0);
+	assert_int_equal(detach_this(&a, &error), 0);
 	assert_int_equal(at[0].pins, 0);
 	at[0].program[0] = 1;
 	for (int other = -1; other < 2; other++) { /* of an older version, none, of a newer */
@@ -1518,7 +1519,7 @@ static void test_not_there(void **unused)
 	only_named = false;
 	other_abi = 0;
 	at[0].program[0] = 2;
-	assert_int_equal(attach_undo_this(&a, &error), 0);
+	assert_int_equal(detach_this(&a, &error), 0);
 	assert_int_equal(at[0].program[0], 2);
 }
 

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live/attach.h"
+#include "live/detach.h"
 #include "live/copies.h"
 #include "live/load_trial.h"
 
@@ -150,7 +150,7 @@ bool load_trial_lapsed(const struct attached *a)
 	return shared->lapsed;
 }
 
-int attach_undo_this(const struct attached *a, struct policy_error *why)
+int detach_this(const struct attached *a, struct policy_error *why)
 {
 	(void)why;
 	shared->taken_off++;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "config/file_lock.h"
-#include "live/attach.h"
+#include "live/detach.h"
 #include "live/copies.h"
 #include "live/freeze.h"
 #include "live/save.h"
@@ -118,7 +118,7 @@ int state_write(const char *file, const struct state *s, uint64_t *bytes, struct
 	return wrong == WRITING ? policy_fail(why, 0, "not written") : 0;
 }
 
-int attach_undo(const char *ifname, struct pins_left *left, struct policy_error *why)
+int detach_pacer(const char *ifname, struct pins_left *left, struct policy_error *why)
 {
 	(void)left;
 	assert_string_equal(ifname, "eth0");

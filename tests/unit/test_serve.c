@@ -356,7 +356,7 @@ int save_and_unload(struct attached *a, const char *file, struct saved *saved,
 			   : save_running(a, file, saved, e);
 }
 
-int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *e)
+int detach_left(const char *ifname, const struct pins_left *left, struct policy_error *e)
 {
 	(void)left;
 	return on.left ? policy_fail(e, 0, "%s: it is off, and a pin is left", ifname) : 0;

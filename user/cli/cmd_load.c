@@ -12,6 +12,7 @@
 #include "live/attach.h"
 #include "live/attached.h"
 #include "live/copies.h"
+#include "live/detach.h"
 #include "live/host.h"
 #include "live/load_trial.h"
 #include "live/pinned.h"
@@ -340,7 +341,7 @@ static int unload(const char *ifname, const struct options *o)
 	bool known = !attached_find(ifname, &last, &why);
 	int code;
 
-	if (attach_undo(ifname, &left, &error)) {
+	if (detach_pacer(ifname, &left, &error)) {
 		code = complain(NULL, &error);
 	} else {
 		if (known)
@@ -348,7 +349,7 @@ static int unload(const char *ifname, const struct options *o)
 		else
 			change_made();
 		code = show_last(known ? &last : NULL, ifname, o, &why);
-		if (attach_undone(ifname, &left, &error))
+		if (detach_left(ifname, &left, &error))
 			code = complain(NULL, &error);
 	}
 	if (known)

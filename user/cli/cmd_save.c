@@ -4,7 +4,7 @@
 #include "cli/emit.h"
 #include "cli/several.h"
 #include "config/text.h"
-#include "live/attach.h"
+#include "live/detach.h"
 #include "live/save.h"
 
 static int report(const struct attached *a, const struct options *o, const char *file,
@@ -34,7 +34,7 @@ static int save(struct attached *a, const struct options *o)
 			  : save_running(a, o->args[1], &saved, &error))
 		return complain(NULL, &error);
 	code = report(a, o, o->args[1], &saved);
-	return attach_undone(a->ifname, &saved.left, &error) ? complain(NULL, &error) : code;
+	return detach_left(a->ifname, &saved.left, &error) ? complain(NULL, &error) : code;
 }
 
 static int run_save(struct options *o)

@@ -19,6 +19,7 @@
 #include "config/text.h"
 #include "live/attach.h"
 #include "live/copies.h"
+#include "live/detach.h"
 #include "live/host.h"
 #include "live/load_trial.h"
 #include "live/pinned.h"
@@ -249,7 +250,7 @@ static int end(struct attached *a, const struct options *o)
 			save_at_least(a, o->state);
 		return EXIT_FAILED;
 	}
-	return attach_undone(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;
+	return detach_left(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;
 }
 
 static int run_serve(struct options *o)

@@ -16,6 +16,7 @@
 #include "live/attached.h"
 #include "live/complaint.h"
 #include "live/copies.h"
+#include "live/detach.h"
 #include "live/device.h"
 #include "live/host.h"
 #include "live/pinned.h"
@@ -23,8 +24,7 @@
 #include "live/refusal.h"
 #include "live/site.h"
 
-#define PROGRAM	   "pacer" /* of an object that may have more than one */
-#define PACERS_MAX 10	   /* on one interface; a killed replacement leaves two */
+#define PROGRAM "pacer" /* of an object that may have more than one */
 
 struct loading {
 	const char *ifname;
@@ -204,17 +204,6 @@ static int attach_libxdp(const struct loading *l)
 	return err;
 }
 
-static int detach(const struct site *site, uint32_t id)
-{
-	LIBBPF_OPTS(bpf_xdp_attach_opts, this_one, .old_prog_fd = site->fd);
-	struct xdp_program *p = site_program(site, id);
-
-	if (p)
-		return xdp_program__detach(p, site->ifindex,
-					   xdp_multiprog__attach_mode(site->dispatched), 0);
-	return bpf_xdp_detach(site->ifindex, site_mode_flag(site->mode), &this_one);
-}
-
 #define UNSEEN 1 /* what is on the interface cannot be read */
 #define KEPT   2 /* under a dispatcher the pacer before is off: without the new one there is none */
 
@@ -243,7 +232,7 @@ static int take_back(const struct loading *l)
 	if (now.id == l->before.id) {
 		/* nothing was done */
 	} else if (site_program(&now, id)) {
-		err = is_needed(l, &now, id) ? KEPT : detach(&now, id);
+		err = is_needed(l, &now, id) ? KEPT : detach_program(&now, id);
 	} else if (now.id && (now.id == id || site_lost_its_pins(&now))) {
 		LIBBPF_OPTS(bpf_xdp_attach_opts, instead, .old_prog_fd = now.fd);
 
@@ -266,7 +255,7 @@ static void close_beside(struct loading *l)
 static int detach_before(struct loading *l)
 {
 	uint32_t id = l->before.pacer_id;
-	int err = l->both && site_program(&l->beside, id) ? detach(&l->beside, id) : 0;
+	int err = l->both && site_program(&l->beside, id) ? detach_program(&l->beside, id) : 0;
 	struct policy_error unused;
 
 	close_beside(l);
@@ -818,129 +807,4 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi, 0};
 	site_close(&l.before);
 	return result;
-}
-
-/* --- detach --------------------------------------------------------------------------------- */
-
-/* A pacer that is taken off, and whose its pins are; unread: why that is not known, an -errno. */
-struct leaving {
-	uint32_t prog_id;
-	struct pinned_ids pinned;
-	int unread;
-	bool tools, shadowed; /* it may have pins; a shadow */
-};
-
-/*
- * Removes the pins of a pacer that is off. Where it cannot be seen whether they are gone, only
- * those that it may have had are left.
- */
-static void forget(const char *ifname, int ifindex, const struct leaving *of,
-		   struct pins_left *left)
-{
-	pins_drop_shadow(ifindex, of->prog_id, of->shadowed ? left : NULL);
-	left = of->tools ? left : NULL;
-	if (of->unread)
-		pinned_remove_unread(ifname, of->unread, of->prog_id, left);
-	else
-		pinned_remove(ifname, &of->pinned, of->prog_id, left);
-}
-
-/* Looks again whether it is detached: a call that failed may have worked all the same. */
-static int unload_all(const char *ifname, int ifindex, struct pins_left *left,
-		      struct policy_error *error)
-{
-	struct leaving last = {0};
-	int err = 0;
-
-	for (int i = 0; i <= PACERS_MAX; i++) {
-		struct site site;
-		int result;
-
-		if (site_open(ifname, ifindex, &site, error)) {
-			if (!last.prog_id || err)
-				return -1;
-			forget(ifname, ifindex, &last, left);
-			return 0; /* what it has detached is off */
-		}
-		if (last.prog_id && site.pacer_id == last.prog_id) {
-			site_close(&site);
-			break;
-		}
-		if (last.prog_id)
-			forget(ifname, ifindex, &last, left);
-		if (!site.pacer) {
-			result = last.prog_id ? 0
-				 : site.named ? refusal_not_a_pacer(ifname, error)
-					      : refusal_no_pacer(ifname, &site, error);
-			site_close(&site);
-			return result;
-		}
-		last.prog_id = site.pacer_id;
-		last.unread = pinned_ids_of(site.pacer_fd, &last.pinned);
-		last.tools = site.tools;
-		last.shadowed = site_has_shadow(site.pacer_fd) != 0; /* unread: it may */
-		err = detach(&site, last.prog_id);
-		site_close(&site);
-	}
-	return policy_fail(error, 0, "%s: the pacer was not detached: %s%s", ifname,
-			   strerror(err ? -err : EBUSY),
-			   err == -EPERM || err == -EACCES ? ": run as root" : complaint_cause());
-}
-
-int attach_undo(const char *ifname, struct pins_left *left, struct policy_error *error)
-{
-	int ifindex, result;
-
-	complaint_begin();
-	*left = (struct pins_left){.cause = 0};
-	ifindex = device_index(ifname, error);
-	if (ifindex < 0)
-		return -1;
-	result = unload_all(ifname, ifindex, left, error);
-	if (!result)
-		pins_sweep(ifindex, left);
-	return result;
-}
-
-int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *error)
-{
-	const char *advice = pins_advice(left->cause);
-
-	if (left->cause == EMEDIUMTYPE)
-		return policy_fail(error, 0,
-				   "%s: the pacer is off, but whether %s is there still cannot be "
-				   "seen, as %s is hidden here, or not mounted: `xdp-pacer clean` "
-				   "outside `ip netns exec`",
-				   ifname, left->path, pins_bpffs());
-	return left->cause ? policy_fail(error, 0,
-					 "%s: the pacer is off, but %s, which holds its memory, "
-					 "cannot be removed: %s%s%s `xdp-pacer clean`",
-					 ifname, left->path, strerror(left->cause), advice,
-					 *advice ? ", then" : ":")
-			   : 0;
-}
-
-/* Whoever calls need not have the pacer open any more, where it is still on. */
-int attach_undo_this(const struct attached *a, struct policy_error *error)
-{
-	struct leaving of = {.prog_id = a->prog_id};
-	struct site site;
-	int err = 0;
-
-	of.unread = pinned_ids_of(a->prog_fd, &of.pinned);
-	complaint_begin();
-	if (site_open(a->ifname, a->ifindex, &site, error))
-		return -1;
-	if (site.pacer && site.pacer_id == a->prog_id) {
-		if (of.unread)
-			of.unread = pinned_ids_of(site.pacer_fd, &of.pinned);
-		err = detach(&site, a->prog_id);
-	}
-	site_close(&site);
-	if (err && !attached_gone(a))
-		return policy_fail(error, 0, "%s: the pacer was not detached: %s", a->ifname,
-				   strerror(-err));
-	forget(a->ifname, a->ifindex, &of, NULL);
-	pins_sweep(a->ifindex, NULL);
-	return 0;
 }

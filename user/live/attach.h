@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: puts a pacer on an interface, by itself or under libxdp's dispatcher, and takes it off.
+ * Purpose: puts a pacer on an interface, by itself or under libxdp's dispatcher, or in the place of
+ * the one that is there.
  *
  * Functions return 0, or -1 with *error filled with one line: what, where, what to do. One thread.
  */
@@ -53,14 +54,5 @@ typedef int attach_ready(struct object *object, const char *ifname, int ifindex,
 			 struct policy_error *error);
 int attach_instead(const char *ifname, struct object *object, attach_ready *ready, void *arg,
 		   struct attached *attached, struct policy_error *error);
-/*
- * Detaches a pacer of any version and removes its pins. 0 also where some stay: then *left has one,
- * and whoever calls says so (attach_undone).
- */
-int attach_undo(const char *ifname, struct pins_left *left, struct policy_error *error);
-/* 0: nothing is left; else -1 with *error filled: what, why, and how to be rid of it. */
-int attach_undone(const char *ifname, const struct pins_left *left, struct policy_error *error);
-/* The same of this pacer alone: one that has taken its place stays. 0 also where it has gone. */
-int attach_undo_this(const struct attached *attached, struct policy_error *error);
 
 #endif

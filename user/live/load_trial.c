@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live/attach.h"
+#include "live/detach.h"
 #include "live/copies.h"
 #include "live/site.h"
 
@@ -23,7 +23,7 @@ int load_trial_take_off(struct attached *a, struct policy_error *error)
 	if (fd < 0)
 		return -1;
 	if (load_trial_lapsed(a))
-		result = attach_undo_this(a, error);
+		result = detach_this(a, error);
 	close(fd);
 	return result;
 }

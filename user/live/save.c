@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "config/durable.h"
-#include "live/attach.h"
+#include "live/detach.h"
 #include "live/copies.h"
 #include "live/freeze.h"
 #include "live/grace.h"
@@ -166,7 +166,7 @@ static int take_off(struct attached *a, const char *file, struct state *s, struc
 	s->frozen = true;
 	if (state_write(file, s, &saved->bytes, error))
 		return not_written(error);
-	if (freeze_longer(a, error) || attach_undo(a->ifname, &saved->left, error))
+	if (freeze_longer(a, error) || detach_pacer(a->ifname, &saved->left, error))
 		return stays_on(a, file, error);
 	if (!copies_pending_ns(a) && save_late(a, file, saved, error))
 		return is_off(file, error);

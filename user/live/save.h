@@ -23,7 +23,7 @@
 struct saved {
 	uint64_t bytes;
 	bool exact;	       /* nothing was let through since */
-	struct pins_left left; /* it is off; what stays (attach_undone) */
+	struct pins_left left; /* it is off; what stays (detach_left) */
 };
 
 int save_running(struct attached *a, const char *file, struct saved *saved,
