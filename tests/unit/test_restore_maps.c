@@ -297,32 +297,33 @@ static void test_once_more_fails(void **unused)
 		fail_at = of_sets ? PACER_COUNTERS_MAX + PACER_SET_COUNTERS : 1;
 		assert_int_equal(restore_again(&state, NULL, &a, &error), -1);
 		assert_string_equal(error.text,
-				    "the map of counters cannot be made: Input/output error");
+				    "the counters cannot be carried over: Input/output error");
 		assert_memory_equal(its_lines, none, sizeof(none));
 		let_go();
 	}
 }
 
-#define COUNTS (2 + PACER_COUNTERS_MAX + 2 + PACER_SET_COUNTERS)
+#define COUNT_MAPS 4 /* two are made, each by two calls */
+#define COUNTS	   (COUNT_MAPS + PACER_COUNTERS_MAX + PACER_SET_COUNTERS)
 
-/* Which map each call is of. The counters are one call each. */
+/* What the failure of each call is. The counters are one call each. */
 static const char *of_call(uint32_t n)
 {
-	return n <= 2		 ? "state"
-	       : n <= 4		 ? "throttles"
-	       : n <= 4 + COUNTS ? "counters"
-				 : "the allow-list";
+	return n <= 2		     ? "the map of state cannot be made: "
+	       : n <= 4		     ? "the map of throttles cannot be made: "
+	       : n <= 4 + COUNT_MAPS ? "the map of counters cannot be made: "
+	       : n <= 4 + COUNTS     ? "the counters cannot be carried over: "
+				     : "the map of the allow-list cannot be made: ";
 }
 
 static void must_fail(uint32_t n)
 {
-	char says[128];
+	const char *says = of_call(n);
 	int free_fd;
 
 	let_go();
 	free_fd = next_fd();
 	assert_int_equal(fill(n), -1);
-	snprintf(says, sizeof(says), "the map of %s cannot be made: ", of_call(n));
 	if (strncmp(error.text, says, strlen(says)) != 0)
 		fail_msg("call %u: %s", n, error.text);
 	let_go();
@@ -338,7 +339,7 @@ static void test_each_call_fails(void **unused)
 	all = calls;
 	assert_int_equal(all, 2 + 2 + COUNTS + 4 + 3);
 	for (n = 1; n <= all; n++)
-		if (n < 8 || n > all - PACER_SET_COUNTERS - 12)
+		if (n < 11 || n > all - PACER_SET_COUNTERS - 12)
 			must_fail(n);
 	unmappable = true; /* those that are mapped */
 	must_fail(1);
