@@ -171,7 +171,7 @@ $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_snapshot: $(BUILD)/unit/stepped/snapshot.o
 $(BUILD)/unit/test_second_look: $(BUILD)/unit/stepped/still.o $(BUILD)/unit/stepped/ban_notes.o $(BUILD)/unit/stepped/notes.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
-$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_successor $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains $(BUILD)/unit/test_mixes $(BUILD)/unit/test_rows $(BUILD)/unit/test_by_hand $(BUILD)/unit/test_sets_by_hand $(BUILD)/unit/test_crowded: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_successor $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains $(BUILD)/unit/test_mixes $(BUILD)/unit/test_rotations $(BUILD)/unit/test_rows $(BUILD)/unit/test_by_hand $(BUILD)/unit/test_sets_by_hand $(BUILD)/unit/test_crowded: LINK := -Wl,--wrap=syscall,--wrap=open
 $(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
 $(BUILD)/unit/test_successor: LINK += -Wl,--wrap=sets_maps_clear,--wrap=sets_maps_share,--wrap=sets_maps_renew
 $(BUILD)/unit/test_save: LINK += -Wl,--wrap=file_lock

@@ -182,27 +182,35 @@ static void test_values(void **unused)
 {
 	static const struct {
 		const char *from, *to, *limiters;
-		uint32_t value; /* of what was left */
-		uint32_t left;	/* which it is */
+		uint32_t value;	 /* of what was left */
+		uint32_t left;	 /* which it is */
+		const char *via; /* NULL, or a change in between */
 	} cases[] = {
-	    {OF(9), OF(4), "Rw= Rw-", 4, 1},
-	    {OF(9), OF(20), "Rw= Rw-", 20, 1},
-	    {OF(9), OF(9), "Rw= Rw-", 9, 1},
-	    {SMALL, "{key: src, packets: 4, window: 1s, entries: 12}", "Rw= Rw-", 4, 1},
-	    {OF(9) ", " GAP, OF(4) ", " GAP, "Rw= Sg= Rw- Sg-", 4, 2},
-	    {OF(9) ", " ALL, OF(4) ", " ALL, "Rw= Rw= Rw-", 4, 2},
+	    {OF(9), OF(4), "Rw= Rw-", 4, 1, NULL},
+	    {OF(9), OF(20), "Rw= Rw-", 20, 1, NULL},
+	    {OF(9), OF(9), "Rw= Rw-", 9, 1, NULL},
+	    {SMALL, "{key: src, packets: 4, window: 1s, entries: 12}", "Rw= Rw-", 4, 1, NULL},
+	    {OF(9) ", " GAP, OF(4) ", " GAP, "Rw= Sg= Rw- Sg-", 4, 2, NULL},
+	    {OF(9) ", " ALL, OF(4) ", " ALL, "Rw= Rw= Rw-", 4, 2, NULL},
 	    /* another limit's value, another key's, another shape's are not its own */
-	    {OF(9), OF(9) ", " OF(4), "Rw= Rw+ Rw-", 9, 2},
-	    {OF(9), OF(20) ", " OF(4), "Rw+ Rw= Rw-", 4, 2},
-	    {OF(9), OF(20) ", {key: dst, packets: 4, window: 1s}", "Rw+ Rw+ Rw- Rw-", 9, 3},
+	    {OF(9), OF(9) ", " OF(4), "Rw= Rw+ Rw-", 9, 2, NULL},
+	    {OF(9), OF(20) ", " OF(4), "Rw+ Rw= Rw-", 4, 2, NULL},
+	    {OF(9), OF(20) ", {key: dst, packets: 4, window: 1s}", "Rw+ Rw+ Rw- Rw-", 9, 3, NULL},
 	    {OF(9) ", {key: dst, packets: 8, window: 1s}",
-	     OF(9) ", {key: dst, packets: 3, window: 1s}", "Rw= Rw= Rw- Rw-", 9, 2},
-	    {OF(9), "{key: src, packets: 4, window: 2s}", "Rw+ Rw- Rw-", 9, 2},
+	     OF(9) ", {key: dst, packets: 3, window: 1s}", "Rw= Rw= Rw- Rw-", 9, 2, NULL},
+	    {OF(9), "{key: src, packets: 4, window: 2s}", "Rw+ Rw- Rw-", 9, 2, NULL},
 	    {OF(9) ", {key: dst, packets: 9, window: 1s}",
-	     OF(9) ", {key: dst, packets: 3, window: 1s}", "Rw= Rw= Rw- Rw-", 9, 2},
-	    {OF(5) ", " OF(9), OF(4) ", " OF(9), "Rw= Rw= Rw- Rw-", 9, 3},
+	     OF(9) ", {key: dst, packets: 3, window: 1s}", "Rw= Rw= Rw- Rw-", 9, 2, NULL},
+	    {OF(5) ", " OF(9), OF(4) ", " OF(9), "Rw= Rw= Rw- Rw-", 9, 3, NULL},
 	    {"{key: src, packets: 9, window: 1s, slots: 5}, " OF(9),
-	     "{key: src, packets: 4, window: 1s, slots: 5}, " OF(9), "Rw= Rw= Rw- Rw-", 9, 3},
+	     "{key: src, packets: 4, window: 1s, slots: 5}, " OF(9), "Rw= Rw= Rw- Rw-", 9, 3, NULL},
+	    /* what came since is no twin; a lower value counts whatever goes with it */
+	    {OF(9), "{key: dst, packets: 3, window: 1s}, " OF(9), "Rw= Rw= Rw-", 9, 2,
+	     "{key: dst, packets: 9, window: 1s}, " OF(9)},
+	    {OF(9), OF(4) ", " OF(9), "Rw= Rw= Rw-", 9, 2, OF(5) ", " OF(9)},
+	    {OF(9), "{key: src, packets: 4, window: 1s, slots: 5}, " OF(8), "Rw= Rw= Rw-", 8, 2,
+	     "{key: src, packets: 9, window: 1s, slots: 5}, " OF(9)},
+	    {OF(9), OF(4), "Rw= Rw- Rw-", 4, 2, OF(9) ", {key: dst, packets: 9, window: 1s}"},
 	};
 
 	(void)unused;
@@ -213,6 +221,8 @@ static void test_values(void **unused)
 		assert_int_equal(rotate(), 0);
 		time_draining();
 		host.now_ns += MS;
+		if (cases[i].via)
+			assert_int_equal(apply(rule_of("clock: exact", cases[i].via)), 0);
 		assert_int_equal(apply(rule_of("clock: exact", cases[i].to)), 0);
 		assert_string_equal(limiters_text(0), cases[i].limiters);
 		left = limiter(cases[i].left);

@@ -295,36 +295,74 @@ static const struct draft *goes_on(const struct change *change, struct draft_rul
 	return best;
 }
 
-/* Is it what a rotation has left of that one, under the secret before? */
-static bool is_twin(const struct pacer_limiter *left, const struct pacer_limiter *of)
+/* Is it what a rotation has left of that one, under the secret before? A gap it may not share. */
+static bool is_twin(const struct change *change, const struct pacer_limiter *left,
+		    const struct pacer_limiter *of)
 {
+	const struct limit_kind *kind = kind_of_limiter(left);
+	struct pacer_limiter as = *of;
+
 	return left->until_ns && left->secret != of->secret && left->kind == of->kind &&
 	       compile_hashed(left) && keymask_same(left, of) && left->share_id == of->share_id &&
-	       !compare(left, of);
+	       kind->same_shape(&as, left, change->host) &&
+	       kind->allowance(left) == kind->allowance(of);
+}
+
+/*
+ * Of each limit of the rule: the draft that goes on with it, or with its twin. False: there is a
+ * limit that nothing goes on with, neither of them, or one that drains for another reason.
+ */
+static bool find_twins(const struct change *change, const struct pacer_rule *rule,
+		       const struct draft *after[PACER_LIMITERS_MAX],
+		       const struct draft *with[PACER_LIMITERS_MAX])
+{
+	uint32_t taken = 0;
+	bool all = true;
+
+	for (size_t i = 0; i < rule->n_limiters; i++) {
+		const struct pacer_limiter *t = &rule->limiter[i];
+		size_t k = 0;
+
+		with[i] = after[i];
+		if (after[i] || !migrate_still_counts(change, t))
+			continue;
+		while (k < rule->n_limiters &&
+		       (!after[k] || taken >> k & 1 || !is_twin(change, t, &rule->limiter[k])))
+			k++;
+		if (k == rule->n_limiters) {
+			all = false;
+			continue;
+		}
+		taken |= 1u << k;
+		with[i] = after[k];
+	}
+	return all;
 }
 
 /*
  * What a rotation has left has counted all that the limit in force has, and more. So it takes the
- * value that this one gets, too, which then counts for what came before the rotation as well. A
- * longer gap needs it for longer. A rate waits for it, and goes on with no other value (outdone).
+ * value that this one gets, which then counts for what came before the rotation as well. A looser
+ * one only where each limit of the rule goes on so (`all`): else another one may count from the
+ * rotation on, and be the tighter. A gap is needed for as long as it is. A rate waits for what was
+ * left of it, and goes on with no other value (outdone).
  */
 static void take_with(const struct change *change, struct pacer_limiter *left,
-		      const struct draft *with)
+		      const struct draft *with, bool all)
 {
 	const struct limit_kind *kind = kind_of_limiter(left);
-	uint64_t memory_ns = compile_limiter_memory_ns(left), longer_ns;
+	uint64_t memory_ns = compile_limiter_memory_ns(left);
 	struct pacer_limiter as = with->limiter;
 
-	if (!kind->same_shape(&as, left, change->host) || clock_differs(change, &as, left))
+	if (!kind->same_shape(&as, left, change->host))
 		return;
-	if (kind->take_value)
+	if (kind->take_value && (all || kind->allowance(&as) < kind->allowance(left)))
 		kind->take_value(left, &as);
-	if (left->gap_ns && as.gap_ns)
+	if (left->gap_ns && as.gap_ns && !clock_differs(change, &as, left) &&
+	    (all || as.gap_ns > left->gap_ns))
 		left->gap_ns = as.gap_ns;
 	left->idle_ns = pacer_later(left->idle_ns, as.idle_ns);
-	longer_ns = pacer_later(compile_limiter_memory_ns(left), memory_ns) - memory_ns;
 	if (left->until_ns != COMPILE_UNTIL_SET)
-		left->until_ns += longer_ns;
+		left->until_ns += compile_limiter_memory_ns(left) - memory_ns;
 }
 
 static int full(const struct policy_rule *rule, bool rotate, struct policy_error *error)
@@ -488,7 +526,8 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 {
 	const struct pacer_rule *old = resting_before(change->previous, rule->name);
 	const struct pacer_limiter *turn[PACER_LIMITERS_MAX];
-	const struct draft *after[PACER_LIMITERS_MAX] = {NULL}; /* of those that go on */
+	const struct draft *after[PACER_LIMITERS_MAX] = {NULL}, *with[PACER_LIMITERS_MAX];
+	bool all;
 
 	for (size_t k = 0; k < d->n; k++)
 		d->at[k].limiter.secret = change->secret;
@@ -497,14 +536,14 @@ int migrate_rule(const struct change *change, struct draft_rule *d, const struct
 	for (size_t i = 0; old && i < old->n_limiters; i++)
 		if (migrate_still_counts(change, turn[i]))
 			after[turn[i] - old->limiter] = goes_on(change, d, old, turn[i]);
+	all = old && find_twins(change, old, after, with);
 	for (size_t i = 0; old && i < old->n_limiters; i++) {
 		struct pacer_limiter was = old->limiter[i];
 
 		if (after[i] || !migrate_still_counts(change, &was))
 			continue;
-		for (size_t k = 0; k < old->n_limiters; k++)
-			if (after[k] && is_twin(&was, &old->limiter[k]))
-				take_with(change, &was, after[k]);
+		if (with[i])
+			take_with(change, &was, with[i], all);
 		shares_move(&was, change->other_fleet);
 		if (retire(d, &was, rule, false, plan, error))
 			return -1;
