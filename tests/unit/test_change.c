@@ -447,6 +447,23 @@ static const struct pacer_rule *rule_before(void)
 	return &copies[copies_in_force(&pacer) ^ 1].policy.rule[0];
 }
 
+/* What a target got on trial counts behind that, too, which does not have the target. */
+static void test_a_trial_of_a_target(void **unused)
+{
+	const struct pacer_draining *draining;
+	uint32_t state;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW) POOL("veth1"));
+	try_out(SMALL RULE(WINDOW) POOL("veth1, veth2"));
+	state = in_force()->pool[0].state[1];
+	draining = &copies[copies_in_force(&pacer) ^ 1].policy.draining[state];
+	assert_int_equal(draining->state, state);
+	assert_int_equal(draining->target, in_force()->pool[0].target[1]);
+	assert_true(draining->memory_ns >= SECOND);
+	assert_true(draining->until_ns == kernel_now_ns + TRIAL_NS + draining->memory_ns);
+}
+
 /* What a killed change left without an end gets one, though the next one finds no room. */
 static void test_an_end_for_what_was_cut_off(void **unused)
 {
@@ -2348,6 +2365,7 @@ int main(void)
 	    CASE(test_draining_last_from_the_last_packet_on),
 	    CASE(test_draining_last_for_the_coarse_clock),
 	    CASE(test_draining_targets_last_from_the_last_packet_on),
+	    CASE(test_a_trial_of_a_target),
 	    CASE(test_a_value_has_its_generation),
 	    CASE(test_each_value_has_its_generation),
 	    CASE(test_an_entry_stays_held),

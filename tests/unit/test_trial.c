@@ -394,6 +394,76 @@ static void test_no_room_in_the_rule(void **unused)
 	assert_int_equal(rule->n_limiters, PACER_LIMITERS_MAX);
 }
 
+/* --- which limit of the old policy is the trial's -----------------------------------------------
+ */
+
+/* One that has expired is not, though the trial's lies in its lines: they were another's. */
+static void test_in_the_lines_of_what_has_expired(void **unused)
+{
+	struct pacer_rule *rule = &before.bin.rule[0];
+
+	(void)unused;
+	begin(HEAD RULE(ALL));
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	assert_int_equal(apply(HEAD RULE(ALL ", " MORE)), 0);
+	rule->limiter[1] = rule->limiter[0];
+	rule->limiter[1].base = now.bin.rule[0].limiter[1].base;
+	rule->limiter[1].until_ns = 1;
+	rule->n_limiters = 2;
+	assert_int_equal(tried(), 0);
+	assert_int_equal(rule->n_limiters, 3);
+	assert_int_equal(rule->limiter[2].mask4[1], ~0u);
+	assert_true(rule->limiter[2].until_ns > host.now_ns + TRIAL_NS);
+}
+
+static int rotated(const char *text)
+{
+	say_again();
+	say("%s", text);
+	return rotate();
+}
+
+/* Of the two that a rotation leaves in the same lines, it is the one of its secret. */
+static void test_of_two_secrets(void **unused)
+{
+	struct pacer_limiter *left = &now.bin.rule[0].limiter[1];
+
+	(void)unused;
+	host.now_ns = host_now_ns();
+	begin(HEAD RULE(ALL));
+	assert_int_equal(rotated(HEAD RULE(ALL)), 0);
+	time_draining();
+	assert_int_equal(now.bin.rule[0].n_limiters, 2);
+	assert_int_equal(left->base, now.bin.rule[0].limiter[0].base);
+	assert_int_not_equal(left->secret, now.bin.rule[0].limiter[0].secret);
+	left->until_ns = host.now_ns + 1000 * SECOND;
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	left->until_ns += SECOND;
+	assert_int_equal(tried(), 0);
+	assert_int_equal(before.bin.rule[0].n_limiters, 2);
+	assert_int_equal(before.bin.rule[0].limiter[0].until_ns, 0);
+	assert_true(before.bin.rule[0].limiter[1].until_ns == left->until_ns);
+}
+
+#define IN_ALL "{key: all, packets: 9, window: 600s}"
+
+/* One without a hash is the same under each: that which drains is not put there once more. */
+static void test_of_any_secret(void **unused)
+{
+	(void)unused;
+	host.now_ns = host_now_ns();
+	begin(HEAD RULE(ALL ", " IN_ALL));
+	assert_int_equal(apply(HEAD RULE(ALL)), 0);
+	time_draining();
+	assert_int_equal(rotated(HEAD RULE(ALL)), 0);
+	time_draining();
+	assert_int_equal(now.bin.rule[0].n_limiters, 3);
+	assert_int_equal(apply(HEAD RULE(ALL ", " IN_ALL)), 0);
+	assert_int_equal(now.bin.rule[0].limiter[1].until_ns, 0);
+	assert_int_equal(tried(), 0);
+	assert_int_equal(before.bin.rule[0].n_limiters, 3);
+}
+
 /* --- leases -------------------------------------------------------------------------------------
  */
 
@@ -428,6 +498,21 @@ static void test_leases(void **unused)
 				 row[i].told ? t->throttle.lease : row[i].old_lease);
 		teardown(NULL);
 	}
+}
+
+/* What CPUs still have of a lease that was larger, before the trial, is not forgotten by it. */
+static void test_leases_from_before(void **unused)
+{
+	struct pacer_limiter *was = &before.bin.rule[0].limiter[0];
+
+	(void)unused;
+	begin(HEAD RULE(USES));
+	assert_int_equal(apply(HEAD RULE(USES)), 0);
+	now.bin.rule[0].limiter[0].throttle.lease = 16;
+	was->throttle.lease = 8;
+	throttle_lease_lasts(was, 32);
+	assert_int_equal(tried(), 0);
+	assert_int_equal(throttle_leased(was, host.now_ns), 32);
 }
 
 /* --- rates --------------------------------------------------------------------------------------
@@ -826,7 +911,11 @@ int main(void)
 	    TEST(test_no_room_for_what_is_of_the_trial),
 	    TEST(test_what_rests_without_an_end),
 	    TEST(test_no_room_in_the_rule),
+	    TEST(test_in_the_lines_of_what_has_expired),
+	    TEST(test_of_two_secrets),
+	    TEST(test_of_any_secret),
 	    TEST(test_leases),
+	    TEST(test_leases_from_before),
 	    TEST(test_a_rate_beside_the_trials),
 	    TEST(test_a_rate_that_came_later),
 	    TEST(test_a_rate_after_one_of_another_key),
