@@ -236,6 +236,20 @@ static void test_a_weak_secret_is_replaced(void **unused)
 	assert_int_equal(in_force()->secret, 1);
 }
 
+#define EACH(s)	 "{key: src, packets: 9, window: " #s "s, entries: 64}"
+#define TOO_MANY EACH(1) ", " EACH(2) ", " EACH(3) ", " EACH(4) ", " EACH(5)
+
+/* Where there is no room for each limit twice, it stays, and the change comes. */
+static void test_a_weak_secret_without_room(void **unused)
+{
+	(void)unused;
+	begin(SMALL RULE(TOO_MANY));
+	control->secret_ready = PACER_SECRET_OF_PROGRAM;
+	change_to("else: drop\n" SMALL RULE(TOO_MANY));
+	assert_int_equal(in_force()->secret, 0);
+	assert_int_equal(in_force()->rule[0].n_limiters, 5);
+}
+
 /* Of the prefix lengths that are banned: the new policy asks for them, too. */
 static void test_bans_are_asked_for(void **unused)
 {
@@ -249,6 +263,66 @@ static void test_bans_are_asked_for(void **unused)
 	change_to("bans: 64\n" SMALL RULE(WINDOW ", " TO_DST));
 	assert_int_equal(in_force()->bans.len4[0], 24);
 	assert_true(in_force()->flags & PACER_SOURCES_BANNED);
+}
+
+/* Bans for ever of so many sources, each a /24. */
+static void ban_sources(uint32_t n)
+{
+	struct bans_done banned;
+	char text[32];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ban_wish wish = {.key = text};
+
+		snprintf(text, sizeof(text), "192.0.%u.0/24", i);
+		assert_int_equal(bans_add(&pacer, NULL, &wish, 1, &banned, &error), 0);
+		assert_int_equal(banned.done, 1);
+	}
+}
+
+/* Somebody is banned after the policy was written, and before it is in force. */
+static void ban_meanwhile(const char *text, uint32_t n)
+{
+	struct successor s = {.plan = &plan};
+
+	if (successor_plan(&pacer, text, SUCCESSOR, false, &s, &error) ||
+	    successor_write(&pacer, text, &s, &error))
+		fail_msg("%d: %s", error.line, error.text);
+	ban_sources(n);
+	copies_put_in_force(&pacer, copies_in_force(&pacer) ^ 1, 0);
+	successor_settle(&pacer, &plan);
+	successor_free(&s);
+}
+
+/* The new table has such bans, too, and is asked; it is as good as the one before. */
+static void test_bans_of_meanwhile(void **unused)
+{
+	uint32_t begun;
+
+	(void)unused;
+	begin("bans: 64\n" SMALL RULE(WINDOW));
+	begun = in_force()->bans.begun;
+	kernel_now_ns += 1000 * SECOND;
+	ban_meanwhile("bans: 128\n" SMALL RULE(WINDOW), 1);
+	assert_int_equal(plan.bans_left_out, 0);
+	assert_int_equal(in_force()->bans.len4[0], 24);
+	assert_true(in_force()->flags & PACER_SOURCES_BANNED);
+	assert_int_equal(in_force()->bans.begun, begun);
+}
+
+/* One that has not all of them is another, however soon it follows. */
+static void test_a_table_without_all_bans(void **unused)
+{
+	uint32_t begun;
+
+	(void)unused;
+	begin("bans: 64\n" SMALL RULE(WINDOW));
+	for (uint32_t i = 0; i < PACER_SECRETS; i++)
+		control->secret[0][i] = 0x9e3779b97f4a7c15ull * (i + 1);
+	begun = in_force()->bans.begun;
+	ban_meanwhile("bans: 16\n" SMALL RULE(WINDOW), 40);
+	assert_true(plan.bans_left_out > 0);
+	assert_int_equal(in_force()->bans.begun, begun + 1);
 }
 
 /* The short way looks at the allow-list of its own copy. */
@@ -339,11 +413,19 @@ static void test_a_value_that_stays(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_sets_go_by_their_names),	     CASE(test_sets_that_come_count_from_zero),
-	    CASE(test_sets_that_were_not_read),	     CASE(test_sets_whose_values_keys_had),
-	    CASE(test_a_weak_secret_is_replaced),    CASE(test_bans_are_asked_for),
-	    CASE(test_the_short_way_is_of_its_copy), CASE(test_samples),
-	    CASE(test_no_counter_of_no_rule),	     CASE(test_a_value_that_stays),
+	    CASE(test_sets_go_by_their_names),
+	    CASE(test_sets_that_come_count_from_zero),
+	    CASE(test_sets_that_were_not_read),
+	    CASE(test_sets_whose_values_keys_had),
+	    CASE(test_a_weak_secret_is_replaced),
+	    CASE(test_bans_are_asked_for),
+	    CASE(test_a_weak_secret_without_room),
+	    CASE(test_bans_of_meanwhile),
+	    CASE(test_a_table_without_all_bans),
+	    CASE(test_the_short_way_is_of_its_copy),
+	    CASE(test_samples),
+	    CASE(test_no_counter_of_no_rule),
+	    CASE(test_a_value_that_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
