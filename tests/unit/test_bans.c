@@ -590,38 +590,69 @@ static void test_room_in_another_size(void **unused)
 	}
 }
 
-/* Those of a rule that is gone refuse nobody: they take no room of those that do, and are no loss.
+#define RULE_B "- name: b\n  match: {proto: tcp}\n  limits: [{key: src, " ENTRIES "]\n"
+#define A_BY_PORT                                                                   \
+	"- name: a\n  limits: [{key: src, " ENTRIES ", {key: 'src/24,56', " ENTRIES \
+	", {key: dport, " ENTRIES "]\n"
+
+/*
+ * Those of a rule that is gone, or by a key that no limit of theirs has any more, refuse nobody:
+ * they take no room of those that do, and are no loss.
  */
 static void test_room_for_those_that_refuse(void **unused)
 {
-	const char *const both =
-	    "bans: 256\n" SMALL "rules:\n" RULE_A
-	    "- name: b\n  match: {proto: tcp}\n  limits: [{key: src, " ENTRIES "]\n";
+	static const struct {
+		const char *none_rule, *none, *rule, *key;
+	} rows[] = {
+	    {"b", "10.2.0.%u", NULL, "10.1.0.%u"},
+	    {"b", "10.2.0.%u", "a", "2001:db8:1:%x::/64"},
+	    {"b", "10.2.0.%u", "a", "10.3.%u.0/24"}, /* of its second limit */
+	    {"a", "%u", "a", "10.1.0.%u"},	     /* of either family */
+	};
 	char text[64];
 
 	(void)unused;
-	for (uint32_t keys = 0; keys < 2; keys++) { /* sources; and keys of IPv6 */
+	for (size_t row = 0; row < ARRAY(rows); row++) {
 		uint32_t n = 0;
 
-		begin_with(both);
-		for (uint32_t i = 0; i < 120; i++) {
-			snprintf(text, sizeof(text), "10.2.0.%u", i);
-			assert_int_equal(add("b", text), 0);
+		begin_with("bans: 256\n" SMALL "rules:\n" A_BY_PORT RULE_B);
+		for (uint32_t i = 1; i <= (row < 3 ? 120 : 60); i++) {
+			snprintf(text, sizeof(text), rows[row].none, i);
+			assert_int_equal(add(rows[row].none_rule, text), 0);
 		}
-		for (uint32_t i = 0; i < 40; i++) {
-			snprintf(text, sizeof(text), keys ? "2001:db8:1:%x::/64" : "10.1.0.%u", i);
-			assert_int_equal(add(keys ? "a" : NULL, text), 0);
+		for (uint32_t i = 1; i <= 40; i++) {
+			snprintf(text, sizeof(text), rows[row].key, i);
+			assert_int_equal(add(rows[row].rule, text), 0);
 		}
+		apply_text("bans: 256\n" SMALL "rules:\n" RULE_A RULE_B);
+		kernel_now_ns += 10 * SECOND; /* what drains is over */
 		apply_text("bans: 64\n" SMALL "rules:\n" RULE_A);
 		assert_int_equal(plan.bans_left_out, 0);
-		for (uint32_t i = 0; i < 40 && keys; i++) {
-			snprintf(text, sizeof(text), "2001:db8:1:%x::/64", i);
-			n += !lift("a", text) && done.done == 1;
+		for (uint32_t i = 1; i <= 40 && rows[row].rule; i++) {
+			snprintf(text, sizeof(text), rows[row].key, i);
+			n += !lift(rows[row].rule, text) && done.done == 1;
 		}
-		assert_int_equal(keys ? n : banned_sources(), 40);
-		if (!keys)
+		assert_int_equal(rows[row].rule ? n : banned_sources(), 40);
+		if (row + 1 < ARRAY(rows))
 			end(NULL);
 	}
+}
+
+/* While they move to another secret, a ban is found by either, and lasts as long by both. */
+static void test_until_while_they_move(void **unused)
+{
+	const uint32_t address[4] = {0xc0000201};
+	const struct pacer_ban_key key = pacer_ban_source(PACER_FAMILY_4, address, 32);
+	struct pacer_policy *p;
+
+	(void)unused;
+	begin_with(POLICY);
+	p = &copies[0].policy;
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	p->bans.moving = 1;
+	for (uint32_t i = 0; i < 2; i++, p->secret ^= 1)
+		assert_true(ban_tables_until(&pacer, p, &key, kernel_now_ns) ==
+			    kernel_now_ns + 60 * SECOND);
 }
 
 /* Before a load on trial nothing was there that could ban. */
@@ -1184,6 +1215,7 @@ int main(void)
 	    CASE(test_half_a_wish_made_longer),
 	    CASE(test_room_in_another_size),
 	    CASE(test_room_for_those_that_refuse),
+	    CASE(test_until_while_they_move),
 	    CASE(test_during_the_trial_of_a_load),
 	    CASE(test_full_of_held_entries),
 	    CASE(test_during_a_trial),
