@@ -657,6 +657,21 @@ static void test_a_rest_goes_back_to_its_target(void **unused)
 	pool_unmap(pool);
 }
 
+/* ... also where all targets are said to be spent, as by a policy that came between and is gone. */
+static void test_a_rest_goes_back_from_a_spent_pool(void **unused)
+{
+	profile_t each = configured((params_t){10, 6, 2, 4, 100, 200, 10, 0});
+	struct pacer_pool_lease a = {0};
+	pool_t *pool = pool_map();
+
+	(void)unused;
+	assert_int_equal(pacer_pool_next(&each, 2, pool, &a, START), ADMIT);
+	pacer_pool_rest(&each, 2, &a, START + 1000);
+	assert_int_equal(pacer_pool_next(&each, 2, pool, &a, START + 11), ADMIT);
+	assert_int_equal(pacer_throttle_free(&each, &pool->target[0].throttle, START + 11), 9);
+	pool_unmap(pool);
+}
+
 /* A lease of a target that is no longer in the pool is not used. */
 static void test_a_target_goes(void **unused)
 {
@@ -805,6 +820,7 @@ int main(void)
 	    cmocka_unit_test(test_a_target_that_cannot_tell_lets_nobody_rest),
 	    cmocka_unit_test(test_two_cpus_lease_different_targets),
 	    cmocka_unit_test(test_a_rest_goes_back_to_its_target),
+	    cmocka_unit_test(test_a_rest_goes_back_from_a_spent_pool),
 	    cmocka_unit_test(test_a_target_goes),
 	    cmocka_unit_test(test_held_targets_are_passed_over),
 	    cmocka_unit_test(test_a_lease_that_has_ended_stays_so),
