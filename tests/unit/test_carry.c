@@ -272,11 +272,50 @@ static void test_what_lies_before_the_beginning(void **unused)
 	assert_true(less && passed > 10000);
 }
 
+/* Behind a long gap the window is over for long: none of its slots counts any more. */
+static void test_a_gap_behind_a_window(void **unused)
+{
+	static const struct {
+		const char *limit;
+		uint32_t n;
+	} rows[] = {
+	    {"{key: src, packets: 5, window: 1s, slots: 10}, {key: src, gap: 10h}", 5},
+	    {"{key: src, packets: 300, window: 1s, slots: 10}, {key: src, gap: 10h}", 300},
+	};
+	static const uint32_t passed[] = {11, 256, 257, 258, 513, 65537, 200000};
+
+	(void)unused;
+	exact = true;
+	for (size_t i = 0; i < ARRAY(rows) * ARRAY(passed); i++) {
+		const uint32_t n = rows[i % ARRAY(rows)].n;
+		struct pacer_limiter *t = &one.bin.rule[0].limiter[0];
+		uint64_t begin_ns = 100000 * SECOND, at_ns, gap_ns;
+
+		memset(&one, 0, sizeof(one));
+		assert_int_equal(load(text_of(rows[i % ARRAY(rows)].limit, false)), 0);
+		one.bin = now.bin;
+		assert_int_equal(one.bin.rule[0].n_limiters, 1);
+		gap_ns = t->gap_ns;
+		t->gap_ns = 0;
+		for (uint32_t k = 0; k < n; k++)
+			assert_int_equal(judge(&one, begin_ns + k % 9 * 100 * MS, packet(1, 1)),
+					 PACER_ADMIT);
+		t->gap_ns = gap_ns;
+		at_ns = begin_ns + 800 * MS + passed[i / ARRAY(rows)] * (uint64_t)t->window.slot_ns;
+		host.now_ns = at_ns;
+		fork_at(1 - (int64_t)at_ns);
+		other.bin.rule[0].limiter[0].gap_ns = 0;
+		assert_int_equal(admitted(&other, at_ns + 1, packet(1, 1), n + 1), n);
+		teardown(NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_as_if_nothing_had_happened),
 	    TEST(test_what_lies_before_the_beginning),
+	    TEST(test_a_gap_behind_a_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
