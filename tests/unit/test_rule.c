@@ -1272,6 +1272,120 @@ static void test_locked_after_512_changes(void **unused)
 	locked_after_512_changes(520, 1, PACER_ADMIT);
 }
 
+/*
+ * Another CPU counts a packet of the same keys, after this one found that all limits would admit
+ * it: each limit is looked for and judged anew, and both packets count.
+ */
+static void test_another_packet_meanwhile(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	struct pacer_walk walk = {.state = &state, .pkt = a, .now_ns = START};
+
+	(void)unused;
+	for (uint32_t rates = 0; rates < 2; rates++)
+		for (uint32_t together = 0; together < 2; together++) {
+			struct pacer_holds holds = {0};
+			uint32_t i;
+
+			begin();
+			for (i = 0; i < 2; i++)
+				if (rates)
+					rate_limiter(i ? DST : SRC, 9);
+				else
+					limiter(0, i ? DST : SRC, 9, 0);
+			judged(&a, START, PACER_ADMIT, 0, 0);
+			if (together) {
+				pacer_limit_request(&walk, &holds);
+				assert_int_equal(pacer_limit_ask(&walk, &holds), PACER_ADMIT);
+				assert_int_equal(holds.quick, 3);
+			}
+			judged(&a, START, PACER_ADMIT, 0, 0);
+			for (i = 0; i < 2 && together; i++)
+				assert_int_equal(
+				    pacer_walk_lock(&walk, &policy.rule[0], i, i == 1, &holds),
+				    PACER_ADMIT);
+			if (together)
+				pacer_limit_end(&walk, &holds, 2, 1);
+			else
+				judged(&a, START, PACER_ADMIT, 0, 0);
+			if (together)
+				assert_memory_equal(lines, before, sizeof(lines));
+			else
+				memcpy(before, lines, sizeof(lines));
+		}
+}
+
+/* Another source whose key is looked for in the same place, from this address on. */
+static struct pacer_packet beside(const struct pacer_limiter *t, const struct pacer_packet *of,
+				  uint32_t saddr)
+{
+	struct pacer_walk walk = {.state = &state, .pkt = *of};
+	uint32_t at = pacer_set_index(t, pacer_walk_hash(&walk, t, t->secret));
+
+	for (;; saddr++) {
+		walk.pkt.key[PACER_WORD_SADDR] = saddr;
+		if (pacer_set_index(t, pacer_walk_hash(&walk, t, t->secret)) == at)
+			return walk.pkt;
+	}
+}
+
+/* Its entry may be another key's by then: it is looked for from its own place on. */
+static void test_another_key_meanwhile(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53), b, c;
+	struct pacer_walk walk = {.state = &state, .pkt = a, .now_ns = START};
+
+	(void)unused;
+	for (uint32_t together = 0; together < 2; together++) {
+		struct pacer_holds holds = {0};
+		const struct pacer_limiter *t;
+
+		begin();
+		t = limiter(0, SRC, 9, 0);
+		b = beside(t, &a, 0x0b000000);
+		c = beside(t, &a, b.key[PACER_WORD_SADDR] + 1);
+		judged(&b, START, PACER_ADMIT, 0, 0);
+		if (together) {
+			uint32_t first;
+
+			judged(&a, START, PACER_ADMIT, 0, 0);
+			pacer_limit_request(&walk, &holds);
+			first = holds.at[0].index;
+			assert_int_equal(pacer_limit_ask(&walk, &holds), PACER_ADMIT);
+			assert_int_equal(holds.at[0].index, first + t->units);
+			memset(pacer_entry_at(&state.table, first + t->units), 0,
+			       t->units * sizeof(union pacer_unit));
+		}
+		judged(&c, START, PACER_ADMIT, 0, 0);
+		if (together) {
+			assert_int_equal(pacer_walk_lock(&walk, &policy.rule[0], 0, 1, &holds),
+					 PACER_ADMIT);
+			pacer_limit_end(&walk, &holds, 1, 1);
+			assert_memory_equal(lines, before, sizeof(lines));
+		} else {
+			judged(&a, START, PACER_ADMIT, 0, 0);
+			memcpy(before, lines, sizeof(lines));
+		}
+	}
+}
+
+/* A key of which all bits are 0 is not taken for the word of an entry that nobody uses. */
+static void test_a_hash_of_nothing(void **unused)
+{
+	struct pacer_packet a = packet4(0x0a000001, 2, 3, 53);
+	const struct pacer_limiter *t;
+
+	(void)unused;
+	begin();
+	memset(secret, 0, sizeof(secret));
+	t = limiter(0, SRC, 2, 0);
+	limiter(0, DST, 9, 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	assert_int_not_equal(pacer_lock_tag(lines[t->base].lock), 0);
+	judged(&a, START, PACER_ADMIT, 0, 0);
+	judged(&a, START, PACER_DENY_WINDOW, 0, 0);
+}
+
 /* A source is: under each rule and under none, by so many bits of its address, and its family. */
 static void test_banned_sources(void **unused)
 {
@@ -1418,6 +1532,9 @@ int main(void)
 	    cmocka_unit_test(test_ban_grows_by_the_policys_secret),
 	    cmocka_unit_test(test_locked_after_512_changes),
 	    cmocka_unit_test(test_prolonged_meanwhile),
+	    cmocka_unit_test(test_another_packet_meanwhile),
+	    cmocka_unit_test(test_another_key_meanwhile),
+	    cmocka_unit_test(test_a_hash_of_nothing),
 	    cmocka_unit_test(test_banned_sources),
 	    cmocka_unit_test(test_banned_keys),
 	};
