@@ -455,6 +455,100 @@ static void test_allowed(void **unused)
 	set_names_free(&names);
 }
 
+/* A set of what is known of 10.0.0.0/8, 11.0.0.0/8 and so on; 0: nothing. */
+static void build_set(uint32_t number, const uint16_t *values, size_t n, struct set_lines *lines)
+{
+	struct set_list list = {.about = NULL};
+
+	for (size_t i = 0; i < n; i++) {
+		struct set_entry e = entry((uint32_t)(10 + i) << 24, 8, values[i]);
+
+		assert_true(!values[i] || !set_list_add(&list, &e));
+	}
+	assert_int_equal(set_build(&list, 1, lines), 0);
+	set[number] = set_lines_set(lines);
+	set_list_free(&list);
+}
+
+static uint32_t rule_by(uint32_t src, uint32_t dst)
+{
+	struct pacer_state state = {.policy = &now.bin, .set = set, .hand = hand};
+	struct pacer_walk walk = {.state = &state, .now_ns = 1, .pkt = {.family = PACER_FAMILY_4}};
+
+	walk.pkt.key[PACER_WORD_SADDR] = src << 24;
+	walk.pkt.key[PACER_WORD_DADDR] = dst << 24;
+	return pacer_walk_rule(&walk, &now.bin);
+}
+
+#define TWO_SETS "sets: [{name: geo, file: g, value: 2}, {name: asn, file: a, value: 2}]\n"
+
+/*
+ * What the policy says of a value stands behind what it says of those of the set before. No value,
+ * one that it does not name, and one beyond a byte are none of these.
+ */
+static void test_values_that_no_rule_names(void **unused)
+{
+	static const uint16_t geo[] = {1, 2, 257}, asn[] = {0, 0, 0, 1, 257};
+	static const struct {
+		uint32_t src, dst, rule, allowed;
+	} rows[] = {
+	    {10, 9, 0, 0},
+	    {11, 9, PACER_RULES_MAX, PACER_RULES_MAX},
+	    {12, 9, PACER_RULES_MAX, PACER_RULES_MAX},
+	    {13, 9, 1, PACER_RULE_ALLOWED},
+	    {14, 9, PACER_RULES_MAX, PACER_RULES_MAX},
+	    {9, 13, 2, 1},
+	    {9, 14, PACER_RULES_MAX, PACER_RULES_MAX},
+	};
+	struct set_lines lines[2];
+
+	(void)unused;
+	memset(hand, 0, sizeof(hand));
+	build_set(0, geo, ARRAY(geo), &lines[0]);
+	build_set(1, asn, ARRAY(asn), &lines[1]);
+	assert_int_equal(load(TWO_SETS
+			      "rules: [{name: x, match: {src: \"@geo=XY\"}, verdict: drop}, "
+			      "{name: y, match: {src: \"@asn=AB\"}, verdict: drop}, "
+			      "{name: z, match: {dst: \"@asn=AB\"}, verdict: drop}]\n"),
+			 0);
+	for (size_t i = 0; i < ARRAY(rows); i++)
+		assert_int_equal(rule_by(rows[i].src, rows[i].dst), rows[i].rule);
+	teardown(NULL);
+	assert_int_equal(load(TWO_SETS
+			      "allow: \"@asn=AB\"\n"
+			      "rules: [{name: x, match: {src: \"@geo=XY\"}, verdict: drop}, "
+			      "{name: z, match: {dst: \"@asn=AB\"}, verdict: drop}]\n"),
+			 0);
+	for (size_t i = 0; i < ARRAY(rows); i++)
+		assert_int_equal(rule_by(rows[i].src, rows[i].dst), rows[i].allowed);
+	for (size_t i = 0; i < ARRAY(lines); i++)
+		set_lines_free(&lines[i]);
+}
+
+/* A set without values says nothing of those of the set before it. */
+static void test_without_values(void **unused)
+{
+	static const uint16_t geo[] = {1}, few[] = {0, 1};
+	struct set_lines lines[2];
+
+	(void)unused;
+	memset(hand, 0, sizeof(hand));
+	build_set(0, geo, ARRAY(geo), &lines[0]);
+	build_set(1, few, ARRAY(few), &lines[1]);
+	assert_int_equal(load("sets: [{name: geo, file: g, value: 2}, {name: few, of: "
+			      "[11.0.0.0/8]}]\nallow: \"@geo=XY\"\nrules: [{name: x, match: {src: "
+			      "\"@geo=XY\", dst: \"@geo=XY\"}, verdict: drop}, {name: y, match: "
+			      "{src: \"@few\"}, verdict: drop}, {name: z, match: {dst: \"@few\"}, "
+			      "verdict: drop}]\n"),
+			 0);
+	assert_int_equal(rule_by(10, 9), PACER_RULE_ALLOWED);
+	assert_int_equal(rule_by(11, 9), 1);
+	assert_int_equal(rule_by(9, 11), 2);
+	assert_int_equal(rule_by(11, 10), 1);
+	for (size_t i = 0; i < ARRAY(lines); i++)
+		set_lines_free(&lines[i]);
+}
+
 /* --- a change of the policy ----------------------------------------------------------------- */
 
 #define SETS "{name: geo, file: g, value: 2}, {name: asn, file: a, value: 2}"
@@ -591,7 +685,8 @@ int main(void)
 	    cmocka_unit_test(test_words), cmocka_unit_test(test_texts),
 	    TEST(test_together),	  TEST(test_key_texts),
 	    TEST(test_beside_others),	  TEST(test_by_hand),
-	    TEST(test_allowed),		  TEST(test_change),
+	    TEST(test_allowed),		  TEST(test_values_that_no_rule_names),
+	    TEST(test_without_values),	  TEST(test_change),
 	    TEST(test_counted),		  TEST(test_lost_values),
 	};
 
