@@ -285,6 +285,36 @@ static void test_evicted(void **unused)
 	assert_true(opens(&a, ++now_ns));
 }
 
+/* Each of the four is known, whichever line it got. */
+static void test_all_of_a_set(void **unused)
+{
+	(void)unused;
+	begin("memory: 256Ki\nflows: 4\nflow_idle: 10s\nrules: [{name: a, limits: [{key: all, "
+	      "packets: 1000k, window: 1s, of: new}]}]\n",
+	      false);
+	for (uint64_t now_ns = SECOND; now_ns < SECOND + 8; now_ns += 4)
+		for (uint16_t i = 0; i < PACER_FLOW_WAYS; i++)
+			assert_true(opens(&(struct said){1, i, 17, 0, 0, 0, 0}, now_ns + i) ==
+				    (now_ns == SECOND));
+}
+
+/* A flow of IPv6 may have the words of one of IPv4. In a table of one set it is not that one. */
+static void test_families(void **unused)
+{
+	struct pacer_state state = {.table = {lines, LINES}, .policy = &now.bin, .secret = secret};
+	struct pacer_walk walk = {
+	    .state = &state, .pkt = {.family = PACER_FAMILY_4, .proto = 17}, .now_ns = SECOND};
+
+	(void)unused;
+	begin("memory: 256Ki\nflows: 4\nflow_idle: 10s\nrules: [{name: a, limits: [{key: all, "
+	      "packets: 1000k, window: 1s, of: new}]}]\n",
+	      false);
+	assert_int_equal(pacer_flow_keep(&walk), 1);
+	assert_true(pacer_flow_known(&walk, now.bin.rule[0].id));
+	walk.pkt.family = PACER_FAMILY_6;
+	assert_false(pacer_flow_known(&walk, now.bin.rule[0].id));
+}
+
 /* Rules do not share what they know. */
 static void test_rules(void **unused)
 {
@@ -505,6 +535,8 @@ int main(void)
 	    TEST(test_uncharged),
 	    TEST(test_idle),
 	    TEST(test_evicted),
+	    TEST(test_all_of_a_set),
+	    TEST(test_families),
 	    TEST(test_rules),
 	    TEST(test_one_side),
 	    TEST(test_sets_are_the_secrets),
