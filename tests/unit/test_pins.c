@@ -23,8 +23,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "config/policy.h"
 #include "live/pinned.h"
 #include "live/pins.h"
+#include "plan/compile.h"
+#include "short.h"
 
 static char root[64] = "/dev/shm/xdp-pacer-pins-XXXXXX"; /* no disk: it is made anew often */
 static struct policy_error error;
@@ -1639,9 +1642,51 @@ static void test_what_is_used_stays(void **unused)
 
 #define TEST(f) cmocka_unit_test(f)
 
+static void arm(uint32_t copy)
+{
+	static const char text[] =
+	    "memory: 1M\nrules: [{name: a, limits: [{key: src, packets: 9, window: 1s}]}]\n";
+	static struct plan plan;
+	struct compile_host host = {4000000, 1, 2};
+	struct policy *policy = policy_parse(text, strlen(text), &error);
+
+	assert_non_null(policy);
+	assert_int_equal(compile_policy(policy, NULL, &host, &copies[copy].policy, &plan, &error),
+			 0);
+	policy_free(policy);
+	pacer_short_arm(&copies[copy].policy, &control, copy);
+}
+
+/* Bans of other tools count in both copies, whichever is in force: no packet goes the short way. */
+static void test_tools_are_heeded(void **unused)
+{
+	const struct attached a = {.control = &control, .copy = copies};
+	uint32_t shape;
+
+	(void)unused;
+	memset(&control, 0, sizeof(control));
+	for (uint32_t copy = 0; copy < 2; copy++)
+		arm(copy);
+	shape = copies[0].policy.shape;
+	assert_true(shape != PACER_SHORT_NONE);
+	for (int heeds = 1; heeds >= 0; heeds--) {
+		pinned_heed(&a, heeds);
+		assert_int_equal(control.tools, heeds);
+		for (uint32_t copy = 0; copy < 2; copy++) {
+			const struct pacer_policy *policy = &copies[copy].policy;
+
+			assert_int_equal(policy->flags & PACER_TOOLS, heeds ? PACER_TOOLS : 0);
+			assert_int_equal(policy->shape, heeds ? PACER_SHORT_NONE : shape);
+		}
+	}
+	memset(copies, 0, 2 * sizeof(*copies));
+	memset(&control, 0, sizeof(control));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    TEST(test_tools_are_heeded),
 	    TEST(test_put_whole_or_not_at_all),
 	    TEST(test_put_without_memory),
 	    TEST(test_whose_place_it_is),

@@ -263,6 +263,7 @@ static void forged(void **unused)
 	    {AT_ORDER, 0x04030201, "%s: was saved on a machine of another byte order"},
 	    {AT_ORDER, 0, CUT},
 	    {AT_ABI, 1, "%s: holds state of ABI version 1, this tool has 11: load without it"},
+	    {AT_ABI, 12, "%s: holds state of ABI version 12, this tool has 11: load without it"},
 	    {AT_SIZES, 1, BUILD},
 	    {AT_SIZES + 4, 1, BUILD},
 	    {AT_SIZES + 8, 1, BUILD},
