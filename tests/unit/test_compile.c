@@ -1678,6 +1678,9 @@ static void test_plain(void **unused)
 	    {"", WIN "]\n  ban: 1s #", PACER_PLAIN_BANNING},
 	    {"", WIN "]\n  over: pass #", 0},
 	    {"mode: monitor", WIN, 0},
+	    {"", "{key: src, packets: 9, window: 1s, of: new}", 0},
+	    {"fleet: {store: 'http://a', name: f}",
+	     "{key: src, packets: 9, window: 1s, fleet: yes}", 0}, /* its share is to be asked */
 	};
 	uint32_t i;
 
@@ -2996,6 +2999,32 @@ static void test_rates_count_on_another_clock(void **unused)
 	}
 }
 
+#define FAST "{key: src, rate: 2/s, burst: 50}"
+#define GAPS "{key: src, gap: 1ms, rows: 1}"
+
+/* Of two that both came before this clock began, none is known to have counted for longer. */
+static void test_rates_of_before_the_clock(void **unused)
+{
+	(void)unused;
+	host.now_ns = 1000 * SECOND;
+	assert_int_equal(load(rule_of("clock: exact", GAPS)), 0);
+	assert_int_equal(apply(rule_of("clock: exact", GAPS ", " FAST)), 0);
+	time_draining();
+	host.now_ns += 100 * SECOND;
+	assert_int_equal(
+	    apply(rule_of("clock: exact", GAPS ", " FAST ", {key: src, rate: 1/s, burst: 9}")), 0);
+	time_draining();
+	for (uint32_t k = 0; k < now.bin.rule[0].n_limiters; k++)
+		if (now.bin.rule[0].limiter[k].kind == PACER_LIMITER_RATE)
+			compile_carry_rate(&now.bin.rule[0].limiter[k], -2000 * (int64_t)SECOND,
+					   SECOND);
+	host.now_ns = SECOND;
+	assert_int_equal(apply(rule_of("clock: exact", GAPS ", {key: src, rate: 1/s, burst: 90}")),
+			 0);
+	assert_string_equal(limiters_text(0), "Sg= G= G-");
+	assert_true(now.bin.rule[0].limiter[1].rate.begin_ns != 0);
+}
+
 /* One a second beside one of two, both in force. */
 static void put_a_rate_beside(void)
 {
@@ -3511,6 +3540,7 @@ int main(void)
 	    TEST(test_two_rates_together),
 	    TEST(test_rates_that_have_counted),
 	    TEST(test_rates_count_on_another_clock),
+	    TEST(test_rates_of_before_the_clock),
 	    TEST(test_rates_count_up_to_the_last_tick),
 	    TEST(test_rates_of_another_cost_wait),
 	    TEST(test_rates_that_count_after_the_end_wait),

@@ -524,6 +524,31 @@ static void test_change(void **unused)
 	assert_int_equal(now.bin.rule[0].n_limiters, 2);
 }
 
+/* It stays where it is, behind a table of bans, and what is new lies beside it. */
+static void test_place(void **unused)
+{
+	static const char with_bans[] =
+	    "memory: 8Mi\nflows: 400\nbans: 64\nrules: [{name: a, ban: 1m, limits: [%s]}]\n";
+	struct pacer_flows was;
+	char text[256];
+
+	(void)unused;
+	snprintf(text, sizeof(text), with_bans, NEW);
+	assert_int_equal(load(text), 0);
+	was = now.bin.flows;
+	assert_true(was.base > 0);
+	snprintf(text, sizeof(text), with_bans,
+		 NEW ", {key: dst, packets: 9, window: 1s, entries: 16}");
+	assert_int_equal(apply(text), 0);
+	assert_int_equal(now.bin.flows.base, was.base);
+	for (uint32_t k = 0; k < now.bin.rule[0].n_limiters; k++) {
+		const struct pacer_limiter *t = &now.bin.rule[0].limiter[k];
+
+		assert_true(t->base >= was.base + compile_flow_lines(&was) ||
+			    t->base + compile_limiter_lines(t) <= was.base);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -543,6 +568,7 @@ int main(void)
 	    TEST(test_held),
 	    TEST(test_table),
 	    TEST(test_change),
+	    TEST(test_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

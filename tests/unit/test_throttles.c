@@ -1235,6 +1235,10 @@ static void test_rate_has_waited(void **unused)
 	assert_false(kind->has_waited(&t, 100));
 	assert_false(kind->has_waited(&t, 150));
 	assert_true(kind->has_waited(&t, 151));
+	kind->beside(&t, 99); /* what is over sooner lets it begin no earlier */
+	assert_int_equal(t.rate.begin_ns, 100);
+	kind->beside(&t, 101);
+	assert_int_equal(t.rate.begin_ns, 101);
 }
 
 /* What is said of leases of before takes nothing from what is leased now. */
