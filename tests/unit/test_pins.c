@@ -590,6 +590,7 @@ static void put_whole_or_not_at_all(void)
 	begin_put();
 	assert_int_equal(put_two(), 0);
 	n = fault.n;
+	assert_null(strstr(look("/xdp-pacer"), "being-made")); /* what gave way is gone, too */
 	assert_true(n > 20);
 	for (unsigned int i = 1; i <= n; i++)
 		for (int for_good = 0; for_good < 2; for_good++) {
