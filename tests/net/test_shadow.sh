@@ -508,6 +508,30 @@ interface_gone()
 	! find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-*" | grep . || fail "it was not removed"
 }
 
+# A network namespace that no process is in, and that has no name, is found by its mount, or by who has it open.
+elsewhere()
+{
+	local how at enter
+
+	three
+	for how in mounted open; do
+		: >"$work/n s"
+		at="$work/n s"
+		unshare --net="$at" true
+		[ "$how" = mounted ] || { exec 8<"$at" && umount --lazy "$at" && at=/proc/self/fd/8; }
+		enter=(nsenter --net="$at")
+		"${enter[@]}" ip link add t0 type veth peer name t1
+		"${enter[@]}" ip link set t0 up
+		"${enter[@]}" "$BUILD/xdp-pacer" load t0 -c "$work/ten.yaml" --direct >/dev/null
+		"${enter[@]}" "$BUILD/xdp-pacer" shadow t0 -c "$work/three.yaml" >/dev/null
+		pacer clean >/dev/null 8<&-
+		"${enter[@]}" "$BUILD/xdp-pacer" shadow t0 >/dev/null || fail "$how: its shadow went" || return
+		"${enter[@]}" ip link del t0
+		pacer clean 8<&- | grep -q "removed a shadow that no interface has: " || fail "$how: it stayed" || return
+		[ "$how" = open ] || umount "$at"
+	done
+}
+
 # killed_at SYSCALL COUNT COMMAND...: killed there; what is in force limits as it did, by 10 a source.
 killed_at()
 {
@@ -609,6 +633,7 @@ check shadow-no-redirect no_redirect
 check shadow-wrong-uses wrong_uses
 check shadow-pin-removed pin_removed
 check shadow-interface-gone interface_gone
+check shadow-elsewhere elsewhere
 check shadow-killed killed
 check shadow-under-load under_load
 finish

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/carried.h"
+
+#include <bpf/libbpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "live/host.h"
+
+#define FIRST_PID_NAMESPACE 4026531836u /* the kernel's PROC_PID_INIT_INO */
+#define NAMESPACES_MAX	    4096
+#define LOOKS_MAX	    8
+
+enum carried { CARRIED_NO, CARRIED_YES, CARRIED_UNKNOWN };
+
+static enum carried carried_here(uint32_t id)
+{
+	struct if_nameindex *all = if_nameindex();
+	enum carried result = all ? CARRIED_NO : CARRIED_UNKNOWN;
+
+	for (struct if_nameindex *i = all; i && i->if_index && result == CARRIED_NO; i++) {
+		LIBBPF_OPTS(bpf_xdp_query_opts, now);
+
+		if (bpf_xdp_query(i->if_index, 0, &now))
+			result = CARRIED_UNKNOWN;
+		else if (now.drv_prog_id == id || now.skb_prog_id == id || now.hw_prog_id == id)
+			result = CARRIED_YES;
+	}
+	if (all)
+		if_freenameindex(all);
+	return result;
+}
+
+struct seen {
+	ino_t *ino;
+	size_t n;
+};
+
+static bool is_seen(const struct seen *seen, ino_t ino)
+{
+	for (size_t i = 0; i < seen->n; i++)
+		if (seen->ino[i] == ino)
+			return true;
+	return false;
+}
+
+static bool seen_before(struct seen *seen, ino_t ino)
+{
+	if (is_seen(seen, ino))
+		return true;
+	if (seen->n < NAMESPACES_MAX)
+		seen->ino[seen->n++] = ino;
+	return false;
+}
+
+/* By errno: it is not there any more, as its process has ended. */
+static bool has_ended(void)
+{
+	return errno == ENOENT || errno == ESRCH;
+}
+
+/* Or hidden even from who looks into processes (sees_every_process), as a kernel's may be. */
+static bool is_nobodys(void)
+{
+	return has_ended() || errno == EACCES || errno == EPERM;
+}
+
+struct dirent *folder_next(DIR *d, bool *unseen)
+{
+	struct dirent *e;
+
+	errno = 0;
+	e = readdir(d);
+	*unseen |= !e && errno && !has_ended();
+	return e;
+}
+
+/* Looks into the network namespace of that file, if it has not yet. */
+static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	enum carried result = CARRIED_NO;
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0)
+		return is_nobodys() ? CARRIED_NO : CARRIED_UNKNOWN;
+	if (fstat(fd, &st) || fstatfs(fd, &fs))
+		result = CARRIED_UNKNOWN;
+	else if (fs.f_type != NSFS_MAGIC) /* being made or removed, or left by a killed process */
+		result = CARRIED_NO;
+	else if (!seen_before(seen, st.st_ino))
+		result = !setns(fd, CLONE_NEWNET) ? carried_here(id)
+			 : errno == EINVAL	  ? CARRIED_NO /* a namespace of another kind */
+						  : CARRIED_UNKNOWN;
+	close(fd);
+	return result;
+}
+
+/* Looks into every network namespace at `directory`/NAME`suffix`. */
+static enum carried carried_among(const char *directory, const char *suffix, uint32_t id,
+				  struct seen *seen)
+{
+	enum carried result = CARRIED_NO;
+	DIR *d = opendir(directory);
+	bool unseen = false;
+	struct dirent *e;
+
+	if (!d)
+		return has_ended() ? CARRIED_NO : CARRIED_UNKNOWN;
+	while (result == CARRIED_NO && (e = folder_next(d, &unseen))) {
+		char path[PATH_MAX];
+
+		if (e->d_name[0] == '.' || (*suffix && !strspn(e->d_name, "0123456789")))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s%s", directory, e->d_name, suffix);
+		result = carried_in(path, id, seen);
+	}
+	closedir(d);
+	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
+}
+
+/*
+ * The namespace that a link leads to, if it leads to one. It is not opened before that is known:
+ * what else a process has open may wait for somebody. Nor is a file system asked that may be away.
+ */
+static enum carried carried_behind(const char *path, uint32_t id, struct seen *seen)
+{
+	struct statx is, home;
+
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &is))
+		return is_nobodys() ? CARRIED_NO : CARRIED_UNKNOWN;
+	if (statx(AT_FDCWD, "/proc/self/ns/net", AT_STATX_DONT_SYNC, STATX_INO, &home))
+		return CARRIED_UNKNOWN;
+	return is.stx_dev_major != home.stx_dev_major || is.stx_dev_minor != home.stx_dev_minor ||
+		       is_seen(seen, is.stx_ino)
+		   ? CARRIED_NO
+		   : carried_in(path, id, seen);
+}
+
+/* Those that the links directory/NAME`suffix` lead to. */
+static enum carried carried_behind_each(const char *directory, const char *suffix, uint32_t id,
+					struct seen *seen)
+{
+	enum carried result = CARRIED_NO;
+	DIR *d = opendir(directory);
+	bool unseen = false;
+	struct dirent *e;
+
+	if (!d)
+		return is_nobodys() ? CARRIED_NO : CARRIED_UNKNOWN;
+	while (result == CARRIED_NO && (e = folder_next(d, &unseen))) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/%s%s", directory, e->d_name, suffix);
+		if (e->d_name[0] != '.')
+			result = carried_behind(path, id, seen);
+	}
+	closedir(d);
+	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
+}
+
+/* As mountinfo has it, with "\\040" for a space. */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (const char *from = path; *from; to++) {
+		unsigned int byte;
+
+		if (sscanf(from, "\\%3o", &byte) == 1) {
+			*to = (char)byte;
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = 0;
+}
+
+/* One that is mounted there, as the process sees it; what lies upon it may hide it. */
+static enum carried carried_mounted(const char *process, const char *line, uint32_t id,
+				    struct seen *seen)
+{
+	char *at = NULL, path[PATH_MAX];
+	enum carried result;
+	unsigned long ino;
+
+	if (!strstr(line, " - nsfs ") ||
+	    sscanf(line, "%*s %*s %*s net:[%lu] %ms", &ino, &at) != 2 || is_seen(seen, ino)) {
+		free(at);
+		return CARRIED_NO;
+	}
+	unescape(at);
+	snprintf(path, sizeof(path), "/proc/%s/root%s", process, at);
+	free(at);
+	result = carried_in(path, id, seen);
+	return result == CARRIED_NO && !is_seen(seen, ino) ? CARRIED_UNKNOWN : result;
+}
+
+static enum carried carried_by_mounts(const char *process, uint32_t id, struct seen *seen)
+{
+	enum carried result = CARRIED_NO;
+	char path[PATH_MAX / 2], *line = NULL;
+	size_t size = 0;
+	FILE *mounts;
+
+	snprintf(path, sizeof(path), "/proc/%s/mountinfo", process);
+	mounts = fopen(path, "re");
+	if (!mounts) /* EINVAL: it has ended, and is not waited for yet */
+		return is_nobodys() || errno == EINVAL ? CARRIED_NO : CARRIED_UNKNOWN;
+	while (result == CARRIED_NO && getline(&line, &size, mounts) > 0)
+		result = carried_mounted(process, line, id, seen);
+	if (result == CARRIED_NO && ferror(mounts))
+		result = CARRIED_UNKNOWN;
+	free(line);
+	fclose(mounts);
+	return result;
+}
+
+/* What one process holds beside the namespace it is in: by its threads, its files and its mounts.
+ */
+static enum carried carried_by_process(const char *process, uint32_t id, struct seen *seen)
+{
+	enum carried result;
+	char path[PATH_MAX / 2];
+
+	snprintf(path, sizeof(path), "/proc/%s/task", process);
+	result = carried_behind_each(path, "/ns/net", id, seen);
+	snprintf(path, sizeof(path), "/proc/%s/fd", process);
+	if (result == CARRIED_NO)
+		result = carried_behind_each(path, "", id, seen);
+	return result == CARRIED_NO ? carried_by_mounts(process, id, seen) : result;
+}
+
+static enum carried carried_by_processes(uint32_t id, struct seen *seen)
+{
+	enum carried result = CARRIED_NO;
+	DIR *proc = opendir("/proc");
+	bool unseen = !proc;
+	struct dirent *e;
+
+	while (proc && result == CARRIED_NO && (e = folder_next(proc, &unseen)))
+		if (strspn(e->d_name, "0123456789"))
+			result = carried_by_process(e->d_name, id, seen);
+	if (proc)
+		closedir(proc);
+	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
+}
+
+/* Of all, and as one who may look into them: /proc may be mounted so that it shows only one's own.
+ */
+static bool sees_every_process(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE &&
+	       host_may(CAP_TO_MASK(CAP_SYS_PTRACE));
+}
+
+/* Is that open file the program? True also where that cannot be told. */
+static bool is_program(int directory_fd, const char *name, uint32_t id)
+{
+	int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC);
+	char text[1024], line[32];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	bool unseen = n < 0 && !is_nobodys();
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	snprintf(line, sizeof(line), "prog_id:\t%u\n", id);
+	return unseen || strstr(text, line);
+}
+
+/* Has that process the program open, or cannot that be told? */
+static bool is_held_by(const char *process, uint32_t id)
+{
+	char path[PATH_MAX];
+	struct dirent *file;
+	bool result = false;
+	DIR *files;
+
+	snprintf(path, sizeof(path), "/proc/%s/fdinfo", process);
+	files = opendir(path);
+	if (!files)
+		return !is_nobodys();
+	while (!result && (file = folder_next(files, &result)))
+		result = file->d_name[0] != '.' && is_program(dirfd(files), file->d_name, id);
+	closedir(files);
+	return result;
+}
+
+/* Has a process the program open, or cannot that be told? It may be between pinning and attaching.
+ */
+static bool held(uint32_t id)
+{
+	struct dirent *process;
+	DIR *proc = opendir("/proc");
+	bool result = !proc;
+
+	while (!result && (process = folder_next(proc, &result)))
+		result = strspn(process->d_name, "0123456789") && is_held_by(process->d_name, id);
+	if (proc)
+		closedir(proc);
+	return result;
+}
+
+/*
+ * Does any interface of the machine carry it? Namespaces share the file system, and their indices
+ * repeat.
+ */
+static enum carried carried(uint32_t id)
+{
+	struct seen seen = {calloc(NAMESPACES_MAX, sizeof(*seen.ino)), 0};
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	enum carried result = CARRIED_UNKNOWN;
+
+	if (seen.ino && home >= 0 && sees_every_process() && !held(id)) {
+		result = carried_here(id);
+		if (result == CARRIED_NO)
+			result = carried_among("/proc", "/ns/net", id, &seen);
+		if (result == CARRIED_NO)
+			result = carried_among("/run/netns", "", id, &seen);
+		if (result == CARRIED_NO)
+			result = carried_by_processes(id, &seen);
+		if (setns(home, CLONE_NEWNET)) /* going on would change another namespace */
+			abort();
+	}
+	if (home >= 0)
+		close(home);
+	free(seen.ino);
+	return result;
+}
+
+/* An interface that goes meanwhile makes the answer uncertain. Then it looks again. */
+bool carried_by_none(uint32_t id)
+{
+	enum carried result = CARRIED_UNKNOWN;
+
+	for (int look = 0; look < LOOKS_MAX && result == CARRIED_UNKNOWN; look++)
+		result = carried(id);
+	return result == CARRIED_NO;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: whether any interface of the machine carries a program, in whatever network namespace.
+ * One is found by the processes in it, by its name in /run/netns, by a mount of it in any mount
+ * namespace, and by who has it open, as lsns finds it.
+ */
+#ifndef PACER_CARRIED_H
+#define PACER_CARRIED_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * True: no interface carries it and no process has it open, for certain. The process enters other
+ * network namespaces and comes back, so that it has one thread.
+ */
+bool carried_by_none(uint32_t prog_id);
+
+/* The next of a folder; NULL with *unseen true: that cannot be told. */
+struct dirent *folder_next(DIR *d, bool *unseen);
+
+#endif
