@@ -1574,6 +1574,39 @@ static void test_gone_meanwhile(void **unused)
 	}
 }
 
+/* The namespace that an interface is in is nothing but mounted, as one process has it. */
+static void mount_away(const char *at, bool hidden)
+{
+	char path[256], line[160];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/proc/77/ns/net", root);
+	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/proc/78/root%s", root, at);
+	make(path + strlen(root), hidden ? "empty" : "away");
+	assert_int_equal(lstat(path, &st), 0);
+	snprintf(line, sizeof(line), "31 28 0:4 net:[%lu] %s rw - nsfs nsfs rw\n",
+		 (unsigned long)st.st_ino + hidden, "/run/a\\040b");
+	make("/proc/78/mountinfo", line);
+}
+
+static void test_one_that_is_mounted(void **unused)
+{
+	static const char used[] = "/xdp-pacer/shadow-of-2-by-5";
+
+	(void)unused;
+	for (int how = 0; how < 3; how++) {
+		begin_pins();
+		if (how < 2)
+			mount_away("/run/a b", how); /* what lies upon it is another */
+		else
+			carried_elsewhere = 0;
+		clean_all();
+		end_home();
+		assert_int_equal(there(used), how < 2);
+	}
+}
+
 /* What cannot be seen to be unused stays. */
 static void test_what_is_used_stays(void **unused)
 {
@@ -1693,6 +1726,7 @@ int main(void)
 	    TEST(test_whose_place_it_is),
 	    TEST(test_what_stays_is_told),
 	    TEST(test_what_is_unused_goes),
+	    TEST(test_one_that_is_mounted),
 	    TEST(test_what_is_used_stays),
 	    TEST(test_where_they_are),
 	    TEST(test_put_and_not_attached),

@@ -216,11 +216,17 @@ static enum carried carried_by_mounts(const char *process, uint32_t id, struct s
 	char path[PATH_MAX / 2], *line = NULL;
 	size_t size = 0;
 	FILE *mounts;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%s/mountinfo", process);
-	mounts = fopen(path, "re");
-	if (!mounts) /* EINVAL: it has ended, and is not waited for yet */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) /* EINVAL: it has ended, and is not waited for yet */
 		return is_nobodys() || errno == EINVAL ? CARRIED_NO : CARRIED_UNKNOWN;
+	mounts = fdopen(fd, "r");
+	if (!mounts) {
+		close(fd);
+		return CARRIED_UNKNOWN;
+	}
 	while (result == CARRIED_NO && getline(&line, &size, mounts) > 0)
 		result = carried_mounted(process, line, id, seen);
 	if (result == CARRIED_NO && ferror(mounts))
