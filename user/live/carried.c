@@ -87,6 +87,8 @@ struct dirent *folder_next(DIR *d, bool *unseen)
 	return e;
 }
 
+typedef enum carried look(const char *path, uint32_t id, struct seen *seen);
+
 /* Looks into the network namespace of that file, if it has not yet. */
 static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 {
@@ -109,29 +111,6 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 	return result;
 }
 
-/* Looks into every network namespace at `directory`/NAME`suffix`. */
-static enum carried carried_among(const char *directory, const char *suffix, uint32_t id,
-				  struct seen *seen)
-{
-	enum carried result = CARRIED_NO;
-	DIR *d = opendir(directory);
-	bool unseen = false;
-	struct dirent *e;
-
-	if (!d)
-		return has_ended() ? CARRIED_NO : CARRIED_UNKNOWN;
-	while (result == CARRIED_NO && (e = folder_next(d, &unseen))) {
-		char path[PATH_MAX];
-
-		if (e->d_name[0] == '.' || (*suffix && !strspn(e->d_name, "0123456789")))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s%s", directory, e->d_name, suffix);
-		result = carried_in(path, id, seen);
-	}
-	closedir(d);
-	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
-}
-
 /*
  * The namespace that a link leads to, if it leads to one. It is not opened before that is known:
  * what else a process has open may wait for somebody. Nor is a file system asked that may be away.
@@ -150,9 +129,12 @@ static enum carried carried_behind(const char *path, uint32_t id, struct seen *s
 		   : carried_in(path, id, seen);
 }
 
-/* Those that the links directory/NAME`suffix` lead to. */
-static enum carried carried_behind_each(const char *directory, const char *suffix, uint32_t id,
-					struct seen *seen)
+/*
+ * Each directory/NAME`suffix`; of names that are numbers, where there is a suffix. What a process
+ * has may be hidden.
+ */
+static enum carried carried_among(const char *directory, const char *suffix, look *look,
+				  uint32_t id, struct seen *seen)
 {
 	enum carried result = CARRIED_NO;
 	DIR *d = opendir(directory);
@@ -160,13 +142,15 @@ static enum carried carried_behind_each(const char *directory, const char *suffi
 	struct dirent *e;
 
 	if (!d)
-		return is_nobodys() ? CARRIED_NO : CARRIED_UNKNOWN;
+		return has_ended() || (look == carried_behind && is_nobodys()) ? CARRIED_NO
+									       : CARRIED_UNKNOWN;
 	while (result == CARRIED_NO && (e = folder_next(d, &unseen))) {
 		char path[PATH_MAX];
 
+		if (e->d_name[0] == '.' || (*suffix && !strspn(e->d_name, "0123456789")))
+			continue;
 		snprintf(path, sizeof(path), "%s/%s%s", directory, e->d_name, suffix);
-		if (e->d_name[0] != '.')
-			result = carried_behind(path, id, seen);
+		result = look(path, id, seen);
 	}
 	closedir(d);
 	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
@@ -244,10 +228,10 @@ static enum carried carried_by_process(const char *process, uint32_t id, struct 
 	char path[PATH_MAX / 2];
 
 	snprintf(path, sizeof(path), "/proc/%s/task", process);
-	result = carried_behind_each(path, "/ns/net", id, seen);
+	result = carried_among(path, "/ns/net", carried_behind, id, seen);
 	snprintf(path, sizeof(path), "/proc/%s/fd", process);
 	if (result == CARRIED_NO)
-		result = carried_behind_each(path, "", id, seen);
+		result = carried_among(path, "", carried_behind, id, seen);
 	return result == CARRIED_NO ? carried_by_mounts(process, id, seen) : result;
 }
 
@@ -337,9 +321,9 @@ static enum carried carried(uint32_t id)
 	if (seen.ino && home >= 0 && sees_every_process() && !held(id)) {
 		result = carried_here(id);
 		if (result == CARRIED_NO)
-			result = carried_among("/proc", "/ns/net", id, &seen);
+			result = carried_among("/proc", "/ns/net", carried_in, id, &seen);
 		if (result == CARRIED_NO)
-			result = carried_among("/run/netns", "", id, &seen);
+			result = carried_among("/run/netns", "", carried_in, id, &seen);
 		if (result == CARRIED_NO)
 			result = carried_by_processes(id, &seen);
 		if (setns(home, CLONE_NEWNET)) /* going on would change another namespace */

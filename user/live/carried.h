@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * True: no interface carries it and no process has it open, for certain. The process enters other
- * network namespaces and comes back, so that it has one thread.
+ * True: no interface carries it and no process has it open, for certain. Only for a process of one
+ * thread: meanwhile it is in other network namespaces. It ends where it cannot come back.
  */
 bool carried_by_none(uint32_t prog_id);
 
