@@ -181,6 +181,7 @@ $(BUILD)/unit/test_load_trial: LINK := -Wl,--wrap=open,--wrap=fork,--wrap=nanosl
 $(BUILD)/unit/test_ends: LINK := -Wl,--wrap=write,--wrap=fopencookie
 $(BUILD)/unit/test_follow: LINK := -Wl,--wrap=fopen
 $(BUILD)/unit/test_notes: LINK := -Wl,--wrap=fopen,--wrap=getuid
+$(BUILD)/unit/test_partners: LINK := -Wl,--wrap=reallocarray
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=reallocarray,--wrap=link_of_altname
 $(BUILD)/unit/test_several: LINK := -Wl,--wrap=link_of_altname
 $(BUILD)/unit/test_say: LINK := -Wl,--wrap=ends_hold,--wrap=ends_stream,--wrap=ends_blind

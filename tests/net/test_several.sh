@@ -208,6 +208,54 @@ one_leaves()
 	equal "$(what_is_on s1)" "{}" "what is on s1"
 }
 
+# within_far COMMAND...: in a network namespace of its own, which it has no name for here.
+within_far()
+{
+	nsenter --net="/proc/$far/ns/net" "$@"
+}
+
+is_far()
+{
+	[ "$(readlink "/proc/$far/ns/net")" != "$(in_server readlink /proc/self/ns/net)" ]
+}
+
+# One that is moved to another network namespace goes on with the state, so that this has to stay in one place.
+one_moves()
+{
+	local far elsewhere="of an interface of another network namespace: move that back, or .xdp-pacer unload. it there$"
+
+	both_off
+	limit ten 10
+	both ten --shared --direct
+	background "$SERVER" unshare --net sleep 600
+	far=$pid
+	until_true 5000 is_far || fail "no other namespace" || return
+	in_server ip link set s1 netns "$far"
+	within_far ip link set s1 up
+	on 0 "6" n=6
+	refused 1 "^xdp-pacer: s0: which interfaces share its state .*: program [0-9]+ has it, $elsewhere" \
+		pacer save s0 "$work/s0.state" --and-unload
+	refused 1 "^xdp-pacer: s0: which interfaces share its state .*, $elsewhere" pacer shadow s0 -c "$work/ten.yaml"
+	on 0 "4" n=6
+	code=0
+	pacer status s0 --json >"$work/out" 2>"$work/err" || code=$?
+	equal "$code $(jq -c .shared_with "$work/out")" "1 null" "status" || return
+	grep -q "$elsewhere" "$work/err" || fail "$(cat "$work/err")" || return
+	within_far "$BUILD/xdp-pacer" unload s1 >/dev/null
+	equal "$(status .shared_with)" "[]" "with whom s0 shares"
+	# An agent that has a program open that is no more is none that shares.
+	background "$SERVER" "$BUILD/xdp-pacer" stats s0 --watch --json >"$work/out"
+	until_true 5000 test -s "$work/out" || fail "no reading" || return
+	kill -STOP "$pid"
+	pacer upgrade s0 >/dev/null
+	equal "$(status .shared_with)" "[]" "with whom s0 shares"
+	kill -KILL "$pid"
+	pacer save s0 "$work/s0.state" --and-unload >/dev/null
+	within_far ip link set s1 netns "$SERVER"
+	kill "$far"
+	in_server ip link set s1 up
+}
+
 # Each failure leaves both as they were.
 all_or_none()
 {
@@ -665,6 +713,7 @@ check several-others-told others_told
 check several-others-unknown others_unknown
 check several-from-stdin from_stdin
 check several-one-leaves one_leaves
+check several-one-moves one_moves
 check several-all-or-none all_or_none
 check several-ended-in-between ended_in_between
 check several-none-where-one-lacks none_where_one_lacks

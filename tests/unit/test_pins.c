@@ -25,6 +25,7 @@
 
 #include "config/policy.h"
 #include "live/pinned.h"
+#include "live/carried.h"
 #include "live/pins.h"
 #include "plan/compile.h"
 #include "short.h"
@@ -891,7 +892,7 @@ static void test_of_one_in_part(void **unused)
 		if (n != part->cleaned || there("/xdp-pacer/lo") == part->cleaned)
 			fail_msg("case %zu: clean", i);
 		begin_part(part);
-		pinned_sweep("lo");
+		pinned_sweep("lo", 0);
 		if (there("/xdp-pacer/lo") == part->cleaned)
 			fail_msg("case %zu: the next load", i);
 
@@ -1091,7 +1092,7 @@ static void remove_lo(void)
 
 static void sweep_lo(void)
 {
-	pinned_sweep("lo");
+	pinned_sweep("lo", 0);
 }
 
 static void clean_all(void)
@@ -1423,7 +1424,7 @@ static void test_an_empty_folder(void **unused)
 			assert_true(n == 1 && there("/xdp-pacer/lo"));
 			pinned_clean(false, no_note, &n);
 		} else {
-			pinned_sweep("lo");
+			pinned_sweep("lo", 0);
 		}
 		assert_true(!how || !there("/xdp-pacer/lo"));
 	}
@@ -1541,6 +1542,45 @@ static void test_each_way_to_carry(void **unused)
 	begin_pins();
 	pins_sweep(0, NULL); /* an interface that is not known has no pins */
 	assert_true(there("/xdp-pacer/shadow-of-1-by-3"));
+}
+
+/* Whoever has it open. What a dispatcher calls is carried with that. */
+static void test_carried_by_any(void **unused)
+{
+	static const struct {
+		uint32_t id;
+		int by_any;
+		bool by_none, called_by_none;
+	} cases[] = {
+	    {3, 0, true, true},	 /* by nobody */
+	    {4, 1, false, true}, /* here */
+	    {5, 1, false, true}, /* elsewhere */
+	    {7, 0, false, true}, /* a process has it open */
+	    {1, 0, true, false}, /* by the dispatcher of an interface elsewhere */
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		begin_pins();
+		assert_int_equal(carried_by_any(cases[i].id), cases[i].by_any);
+		assert_int_equal(carried_by_none(cases[i].id), cases[i].by_none);
+		end_home();
+		if (pins_called_by_none(cases[i].id) != cases[i].called_by_none)
+			fail_msg("%u: called: %d", cases[i].id, cases[i].called_by_none);
+		end_home();
+		gone = 3; /* interfaces, meanwhile: it looks again */
+		assert_int_equal(carried_by_any(cases[i].id), cases[i].by_any);
+		gone = 100;
+		assert_int_equal(carried_by_any(cases[i].id), -1);
+		gone = 0;
+		end_home();
+		blind = true;
+		assert_int_equal(carried_by_any(cases[i].id), -1);
+		blind = false;
+		contained = true;
+		assert_int_equal(carried_by_any(cases[i].id), -1);
+		contained = false;
+	}
 }
 
 static void assert_used_stay(const char *when, size_t r, unsigned int call)
@@ -1735,6 +1775,7 @@ int main(void)
 	    TEST(test_shadow_is_pinned),
 	    TEST(test_folder_is_opened_locked),
 	    TEST(test_advice),
+	    TEST(test_carried_by_any),
 	    TEST(test_each_way_to_carry),
 	    TEST(test_gone_meanwhile),
 	    TEST(test_what_is_others_is_told),

@@ -52,8 +52,8 @@ bool host_may(uint32_t capabilities)
 	return true;
 }
 
-int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
-			  void *arg, struct policy_error *why)
+int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
+		  struct policy_error *why)
 {
 	(void)a;
 	(void)each;
@@ -245,6 +245,20 @@ static void test_lock_that_fails(void **unused)
 	kernel_no_lock = not_locked = 0;
 }
 
+/* Of two that judge, the second would go with what it has counted. */
+static void test_one_of_two(void **unused)
+{
+	(void)unused;
+	taken = undone = 0;
+	put_on("rules: [{name: a, limits: [{key: src, packets: 9, window: 1s}]}]");
+	pacer.second_id = 9;
+	assert_int_equal(save_and_unload(&pacer, "/s", &saved, &error), -1);
+	assert_string_equal(error.text,
+			    "eth0: a second pacer (program 9) judges its packets, too, as a "
+			    "replacement was killed: `xdp-pacer upgrade eth0` takes it off");
+	assert_true(!taken && !undone && !copies_frozen(&pacer));
+}
+
 /* Another is there by the time that it has the lock: that is none to save, or to take off. */
 static void test_replaced_meanwhile(void **unused)
 {
@@ -323,6 +337,7 @@ int main(void)
 	    cmocka_unit_test(test_what_fails),
 	    cmocka_unit_test_teardown(test_off_too_late, end),
 	    cmocka_unit_test(test_lock_that_fails),
+	    cmocka_unit_test_teardown(test_one_of_two, end),
 	    cmocka_unit_test_teardown(test_replaced_meanwhile, end),
 	    cmocka_unit_test_teardown(test_taken_too_late, end),
 	    cmocka_unit_test_teardown(test_written_too_late, end),

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include <xdp/libxdp.h>
 
 #include "live/site.h"
 
@@ -103,6 +104,75 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 	(void)key;
 	memcpy(value, &kernel.map[opened - 1].control, kernel.map[opened - 1].value_size);
 	return broken() ? -errno : 0;
+}
+
+/* --- libxdp's dispatcher ---------------------------------------------------------------------- */
+
+#define CALLED 4
+
+/* What it calls: the names of programs, whose ids follow its own. NULL: no more. */
+static struct {
+	const char *name[CALLED + 1];
+	long err; /* it cannot be read */
+	bool legacy, open;
+} dispatcher;
+
+struct xdp_multiprog *xdp_multiprog__get_from_ifindex(int ifindex)
+{
+	assert_int_equal(ifindex, 3);
+	dispatcher.open = !dispatcher.err;
+	return (struct xdp_multiprog *)(dispatcher.err ? (uintptr_t)dispatcher.err
+						       : (uintptr_t)&dispatcher);
+}
+
+long libxdp_get_error(const void *p)
+{
+	return p == &dispatcher ? 0 : (long)(uintptr_t)p;
+}
+
+bool xdp_multiprog__is_legacy(const struct xdp_multiprog *mp)
+{
+	assert_ptr_equal(mp, &dispatcher);
+	return dispatcher.legacy;
+}
+
+void xdp_multiprog__close(struct xdp_multiprog *mp)
+{
+	assert_ptr_equal(mp, &dispatcher);
+	assert_true(dispatcher.open);
+	dispatcher.open = false;
+}
+
+/* A program is where its name is. */
+static const char **place(const struct xdp_program *p)
+{
+	return (const char **)(uintptr_t)p;
+}
+
+struct xdp_program *xdp_multiprog__next_prog(const struct xdp_program *p,
+					     const struct xdp_multiprog *mp)
+{
+	const char **next = p ? place(p) + 1 : dispatcher.name;
+
+	assert_ptr_equal(mp, &dispatcher);
+	return *next ? (struct xdp_program *)(uintptr_t)next : NULL;
+}
+
+const char *xdp_program__name(const struct xdp_program *p)
+{
+	return *place(p);
+}
+
+uint32_t xdp_program__id(const struct xdp_program *p)
+{
+	return PROGRAM_ID + 1 + (uint32_t)(place(p) - dispatcher.name);
+}
+
+int xdp_program__fd(const struct xdp_program *p)
+{
+	(void)p;
+	kernel.program = "pacer"; /* it is asked next */
+	return 0;
 }
 
 static int looks(void)
@@ -257,12 +327,77 @@ static void test_has_a_shadow(void **unused)
 	assert_int_equal(has_shadow(), -EPERM);
 }
 
+/* Two of the pacer's name, and others: the first is the pacer, and it is known that there is a
+ * second. */
+static void test_among_others(void **unused)
+{
+	static const struct {
+		const char *called[CALLED];
+		uint32_t pacer, second;
+		bool has_other; /* than the pacer */
+	} cases[] = {
+	    {{NULL}, 0, 0, false},
+	    {{"filter", "other"}, 0, 0, false},
+	    {{"filter", "pacer", "other"}, 9, 0, false},
+	    {{"pacer", "filter", "pacer", "pacer"}, 8, 10, true},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		uint32_t pacer = cases[i].pacer;
+
+		begin();
+		opened = 0;
+		kernel.program = "xdp_dispatcher";
+		memset(&dispatcher, 0, sizeof(dispatcher));
+		memcpy(dispatcher.name, cases[i].called, sizeof(cases[i].called));
+		assert_int_equal(site_open("eth0", 3, &site, &error), 0);
+		assert_true(site.named == (pacer != 0) && site.pacer == site.named);
+		assert_int_equal(site.id, PROGRAM_ID);
+		assert_int_equal(site.pacer_id, pacer);
+		assert_int_equal(site.second_id, cases[i].second);
+		assert_int_equal(site_has_other(&site, pacer), cases[i].has_other);
+		assert_false(site_lost_its_pins(&site));
+		assert_null(site_program(&site, PROGRAM_ID));
+		if (pacer)
+			assert_int_equal(xdp_program__id(site_program(&site, pacer)), pacer);
+		site_close(&site);
+		assert_false(dispatcher.open);
+	}
+}
+
+/* One whose pins are gone is a program that stands alone. */
+static void test_without_its_pins(void **unused)
+{
+	static const long errs[] = {0, -ENOENT, -EPERM};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(errs); i++) {
+		begin();
+		opened = 0;
+		kernel.program = "xdp_dispatcher";
+		memset(&dispatcher, 0, sizeof(dispatcher));
+		dispatcher.name[0] = "pacer";
+		dispatcher.legacy = true;
+		dispatcher.err = errs[i];
+		assert_int_equal(site_open("eth0", 3, &site, &error), errs[i] == -EPERM ? -1 : 0);
+		assert_false(dispatcher.open);
+		if (errs[i] == -EPERM)
+			continue;
+		assert_true(site_lost_its_pins(&site) && !site.named && !site.second_id);
+		assert_null(site_program(&site, PROGRAM_ID + 1));
+		assert_false(site_has_other(&site, 0));
+		site_close(&site);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_is_a_pacer),	   cmocka_unit_test(test_heeds_tools),
-	    cmocka_unit_test(test_cannot_be_read), cmocka_unit_test(test_ends_meanwhile),
-	    cmocka_unit_test(test_has_a_shadow),
+	    cmocka_unit_test(test_is_a_pacer),	     cmocka_unit_test(test_heeds_tools),
+	    cmocka_unit_test(test_cannot_be_read),   cmocka_unit_test(test_ends_meanwhile),
+	    cmocka_unit_test(test_has_a_shadow),     cmocka_unit_test(test_among_others),
+	    cmocka_unit_test(test_without_its_pins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include "live/fleet_shares.h"
 #include "live/load_trial.h"
 #include "live/host.h"
+#include "live/partners.h"
 #include "live/reading.h"
 #include "live/secret.h"
 #include "live/sole_agent.h"
@@ -305,7 +306,7 @@ void output_partners_of(const char *ifname, uint32_t map_id, const char *before,
 	struct partner_list list = {NULL, 0};
 	struct policy_error error = {0};
 
-	if (attached_each_with(ifname, map_id, add_partner, &list, &error)) {
+	if (partners_each_with(ifname, map_id, add_partner, &list, &error)) {
 		emit_null("shared_with", NULL);
 		result_unsure(&error);
 	} else {
@@ -464,6 +465,19 @@ static void emit_items(const struct attached *a)
 	emit_close();
 }
 
+static void emit_second(const struct attached *a)
+{
+	if (a->second_id)
+		emit_uint(
+		    "second_program_id", a->second_id,
+		    "  %sTWICE%s     a second pacer (program %u) judges its packets, too, as a "
+		    "replacement was killed: `xdp-pacer upgrade %s` takes it off\n",
+		    emit_style(EMIT_ALARM), emit_style(EMIT_PLAIN), a->second_id,
+		    printable(a->ifname).text);
+	else
+		emit_null("second_program_id", NULL);
+}
+
 void output_status(const struct attached *a)
 {
 	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
@@ -479,6 +493,7 @@ void output_status(const struct attached *a)
 	emit_uint("program_id", a->prog_id, "program %u, ", a->prog_id);
 	emit_uint("abi", a->control->abi_version, "ABI %u\n", a->control->abi_version);
 	output_partners(a, "  shared    with ", ": one state and one policy\n");
+	emit_second(a);
 	emit_policy(p, policy);
 	emit_state(a, p, policy);
 	emit_banned(a, policy);

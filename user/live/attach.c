@@ -398,6 +398,21 @@ static int may_leave_nothing(struct loading *l)
 	return may_leave_no_shadow(l);
 }
 
+/* A replacement that was killed has left a second one. The first stays, and gives way alone. */
+static int leave_one(struct loading *l)
+{
+	struct site now;
+
+	if (!l->before.second_id)
+		return 0;
+	if (detach_others(l->ifname, l->before.ifindex, l->error) ||
+	    site_open(l->ifname, l->before.ifindex, &now, l->error))
+		return -1;
+	site_close(&l->before);
+	l->before = now;
+	return 0;
+}
+
 /* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
 static int look(struct loading *l)
 {
@@ -410,13 +425,13 @@ static int look(struct loading *l)
 	if (l->raw_ip < 0)
 		return -1;
 	pins_sweep(ifindex, NULL);
-	pinned_sweep(l->ifname);
+	pinned_sweep(l->ifname, 0);
 	if (site_open(l->ifname, ifindex, &l->before, l->error))
 		return -1;
 	l->looked = true;
 	if (refusal_by_site(l->ifname, &l->before, l->options->mode, l->options->direct,
 			    l->options->replace, l->error) ||
-	    may_leave_nothing(l))
+	    leave_one(l) || may_leave_nothing(l))
 		return -1;
 	return l->options->pin ? pinned_check(l->ifname, &l->pinned, l->error) : 0;
 }
@@ -802,7 +817,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 	if (site_open(ifname, ifindex, &l.before, error))
 		return -1;
 	options.mode = l.before.mode;
-	if (!may_upgrade(ifname, &l.before, error))
+	if (!may_upgrade(ifname, &l.before, error) && !leave_one(&l))
 		result = upgrade_found(&l);
 	*replaced = (struct attach_replaced){l.before.pacer_id, l.before.abi, 0};
 	site_close(&l.before);

@@ -286,6 +286,7 @@ void attached_at(struct attached *a, const struct site *site)
 	a->dispatcher = site->dispatched;
 	a->mode = site_mode_name(site->mode);
 	a->site_id = site->id;
+	a->second_id = site->second_id;
 }
 
 int attached_find(const char *ifname, struct attached *a, struct policy_error *error)
@@ -504,9 +505,7 @@ bool attached_goes_on(struct attached *a)
 	return there > 0 || (there < 0 && !lost_interface(a));
 }
 
-/* 1: it carries a program of a pacer's name, to be closed; 0: none, or it has just gone; -1. */
-static int open_named(const char *ifname, int ifindex, struct site *site,
-		      struct policy_error *error)
+int attached_site(const char *ifname, int ifindex, struct site *site, struct policy_error *error)
 {
 	if (ifindex < 0 || site_open(ifname, ifindex, site, error))
 		return if_nametoindex(ifname) || errno != ENODEV ? -1 : 0;
@@ -528,7 +527,7 @@ int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct 
 	for (struct if_nameindex *i = all; i->if_index && !result; i++) {
 		struct site site;
 
-		result = open_named(i->if_name, (int)i->if_index, &site, error);
+		result = attached_site(i->if_name, (int)i->if_index, &site, error);
 		if (result <= 0)
 			continue;
 		site_close(&site);
@@ -536,67 +535,4 @@ int attached_each(int (*each)(const char *ifname, void *arg), void *arg, struct 
 	}
 	if_freenameindex(all);
 	return result;
-}
-
-struct partners {
-	const char *but;
-	uint32_t map_id;
-	int (*each)(const char *ifname, void *arg);
-	void *arg;
-	int ended; /* what `each` returned; 0: it was to go on */
-	struct policy_error *error;
-};
-
-static int uses_map(const char *ifname, int prog_fd, uint32_t id, struct policy_error *error)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t ids[32], len = sizeof(info);
-
-	info.nr_map_ids = sizeof(ids) / sizeof(*ids);
-	info.map_ids = (uintptr_t)ids;
-	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
-		return policy_fail(error, 0, "%s: its program cannot be read: %s", ifname,
-				   strerror(errno));
-	for (uint32_t i = 0; i < info.nr_map_ids && i < sizeof(ids) / sizeof(*ids); i++)
-		if (ids[i] == id)
-			return 1;
-	return 0;
-}
-
-static int each_partner(const char *ifname, void *arg)
-{
-	struct partners *p = arg;
-	struct site site;
-	int shares;
-
-	if (!strcmp(ifname, p->but))
-		return 0;
-	shares = open_named(ifname, device_index(ifname, p->error), &site, p->error);
-	if (shares <= 0)
-		return shares;
-	shares = uses_map(ifname, site.pacer_fd, p->map_id, p->error);
-	site_close(&site);
-	if (shares <= 0)
-		return shares;
-	p->ended = p->each(ifname, p->arg);
-	return p->ended;
-}
-
-int attached_each_with(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
-		       void *arg, struct policy_error *error)
-{
-	struct policy_error why = {0};
-	struct partners partners = {but, map_id, each, arg, 0, &why};
-	int result = map_id ? attached_each(each_partner, &partners, &why) : 0;
-
-	if (!result || partners.ended)
-		return result;
-	return policy_fail(error, 0, "%s: which interfaces share its state cannot be told: %.250s",
-			   but, why.text);
-}
-
-int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
-			  void *arg, struct policy_error *error)
-{
-	return attached_each_with(a->ifname, a->control_id, each, arg, error);
 }

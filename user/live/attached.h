@@ -39,6 +39,7 @@ struct attached {
 	uint32_t prog_id;
 	uint32_t control_id; /* of the control map: the same where the state is shared */
 	uint32_t site_id;    /* of the program that the driver calls: the dispatcher or the pacer */
+	uint32_t second_id;  /* of a pacer that the dispatcher calls after this one; 0: none */
 	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd, sets_fd, set_hits_fd;
 	int tools4_fd, tools6_fd; /* whom other tools ban: looked at if control->tools */
 	struct target_maps targets;
@@ -106,16 +107,8 @@ bool attached_goes_on(struct attached *attached);
  * taken from *a before is not there any more. -1: *error says which.
  */
 int attached_still(struct attached *attached, struct policy_error *error);
-/*
- * Calls `each` for every other interface of this network namespace that shares its state, until it
- * returns other than 0, and returns that. -1 with *error filled also where one cannot be looked at:
- * then it may share it. One that has just gone does not.
- */
-int attached_each_partner(const struct attached *a, int (*each)(const char *ifname, void *arg),
-			  void *arg, struct policy_error *error);
-/* The same of a map that is of one state alone. */
-int attached_each_with(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
-		       void *arg, struct policy_error *error);
+/* 1: it carries a program of a pacer's name: close *site; 0: none, or it has just gone; -1. */
+int attached_site(const char *ifname, int ifindex, struct site *site, struct policy_error *error);
 /* Calls `each` for every interface of this network namespace that has a pacer. */
 int attached_each(int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error);

@@ -309,16 +309,17 @@ static bool held(uint32_t id)
 }
 
 /*
- * Does any interface of the machine carry it? Namespaces share the file system, and their indices
+ * Does any interface of the machine carry it? With `or_held`, it is not known of one that a process
+ * has open. Namespaces share the file system, and their indices
  * repeat.
  */
-static enum carried carried(uint32_t id)
+static enum carried carried(uint32_t id, bool or_held)
 {
 	struct seen seen = {calloc(NAMESPACES_MAX, sizeof(*seen.ino)), 0};
 	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	enum carried result = CARRIED_UNKNOWN;
 
-	if (seen.ino && home >= 0 && sees_every_process() && !held(id)) {
+	if (seen.ino && home >= 0 && sees_every_process() && !(or_held && held(id))) {
 		result = carried_here(id);
 		if (result == CARRIED_NO)
 			result = carried_among("/proc", "/ns/net", carried_in, id, &seen);
@@ -336,11 +337,23 @@ static enum carried carried(uint32_t id)
 }
 
 /* An interface that goes meanwhile makes the answer uncertain. Then it looks again. */
-bool carried_by_none(uint32_t id)
+static enum carried carried_surely(uint32_t id, bool or_held)
 {
 	enum carried result = CARRIED_UNKNOWN;
 
 	for (int look = 0; look < LOOKS_MAX && result == CARRIED_UNKNOWN; look++)
-		result = carried(id);
-	return result == CARRIED_NO;
+		result = carried(id, or_held);
+	return result;
+}
+
+bool carried_by_none(uint32_t id)
+{
+	return carried_surely(id, true) == CARRIED_NO;
+}
+
+int carried_by_any(uint32_t id)
+{
+	enum carried is = carried_surely(id, false);
+
+	return is == CARRIED_UNKNOWN ? -1 : is == CARRIED_YES;
 }

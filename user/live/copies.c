@@ -112,11 +112,22 @@ bool copies_were_still(int fd)
 	return !none;
 }
 
+/* A replacement under libxdp's dispatcher that was killed leaves two that both judge. */
+static int is_alone(const struct attached *a, struct policy_error *error)
+{
+	return a->second_id
+		   ? policy_fail(error, 0,
+				 "%s: a second pacer (program %u) judges its packets, too, as a "
+				 "replacement was killed: `xdp-pacer upgrade %s` takes it off",
+				 a->ifname, a->second_id, a->ifname)
+		   : 0;
+}
+
 int copies_lock_of(struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock(error);
 
-	if (fd >= 0 && attached_still(a, error)) {
+	if (fd >= 0 && (attached_still(a, error) || is_alone(a, error))) {
 		close(fd);
 		return -1;
 	}

@@ -104,6 +104,37 @@ int detach_pacer(const char *ifname, struct pins_left *left, struct policy_error
 	return result;
 }
 
+/* A call that failed may have worked all the same. */
+int detach_others(const char *ifname, int ifindex, struct policy_error *error)
+{
+	uint32_t last = 0;
+	int err = 0;
+
+	complaint_begin();
+	for (int i = 0; i <= PACERS_MAX; i++) {
+		struct site site;
+		uint32_t second;
+
+		if (site_open(ifname, ifindex, &site, error))
+			return -1;
+		second = site.second_id;
+		if (second && second != last)
+			err = detach_program(&site, second);
+		site_close(&site);
+		if (last && second != last) {
+			pins_drop_shadow(ifindex, last, NULL);
+			pinned_sweep(ifname, last);
+		}
+		if (!second)
+			return 0;
+		if (second == last)
+			break;
+		last = second;
+	}
+	return policy_fail(error, 0, "%s: its second pacer (program %u) was not detached: %s%s",
+			   ifname, last, strerror(err ? -err : EBUSY), complaint_cause());
+}
+
 int detach_left(const char *ifname, const struct pins_left *left, struct policy_error *error)
 {
 	const char *advice = pins_advice(left->cause);

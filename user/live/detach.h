@@ -18,6 +18,11 @@
 int detach_pacer(const char *ifname, struct pins_left *left, struct policy_error *error);
 /* The same of this pacer alone: one that has taken its place stays. 0 also where it has gone. */
 int detach_this(const struct attached *attached, struct policy_error *error);
+/*
+ * Each but the first that the dispatcher calls, and its pins: a replacement that was killed leaves
+ * two. No limit is passed by that: the first has counted all that both let through.
+ */
+int detach_others(const char *ifname, int ifindex, struct policy_error *error);
 /* 0: nothing is left; else -1 with *error filled: what, why, and how to be rid of it. */
 int detach_left(const char *ifname, const struct pins_left *left, struct policy_error *error);
 /* Of what is on the site: this program, from the dispatcher that calls it, or alone. < 0: -errno.

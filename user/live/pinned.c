@@ -722,8 +722,7 @@ void pinned_remove(const char *ifname, const struct pinned_ids *ids, uint32_t go
 		*left = now;
 }
 
-/* What lies under that name, if no program but `gone` has it. */
-static void sweep(const char *ifname, uint32_t gone)
+void pinned_sweep(const char *ifname, uint32_t gone)
 {
 	char name[IF_NAMESIZE], path[PATH_MAX];
 	struct removal unused = {.gone = gone};
@@ -738,16 +737,12 @@ static void sweep(const char *ifname, uint32_t gone)
 	close(fd);
 }
 
-void pinned_sweep(const char *ifname)
-{
-	sweep(ifname, 0);
-}
 
 void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left)
 {
 	char name[IF_NAMESIZE], path[PINNED_PATH];
 
-	sweep(ifname, gone);
+	pinned_sweep(ifname, gone);
 	if (is_there(pinned_path(ifname, path)) || !is_none())
 		note_left(folder_of(ifname, name), -err, left);
 }

@@ -78,8 +78,8 @@ void pinned_end(struct pinning *pinning, bool keep);
 int pinned_one(const struct attached *a, struct policy_error *error);
 /* From here on packets are judged by what tools write, or not. Of a shadow, the same by itself. */
 void pinned_heed(const struct attached *a, bool heeds);
-/* Removes what lies under the interface's name and is used by nobody, a pacer's. */
-void pinned_sweep(const char *ifname);
+/* Removes what lies under the interface's name and no program has, but `gone` (0: none). */
+void pinned_sweep(const char *ifname, uint32_t gone);
 /*
  * Removes the pins `ids` of the interface, whose program `gone` is detached, and those of another
  * name if nobody else uses them: an interface may have had another name. Partners that share them

@@ -170,7 +170,7 @@ static int leads_to(const char *path, uint32_t id)
 	return result;
 }
 
-/* 1: a dispatcher that an interface carries calls the program, by what libxdp has pinned of it. */
+/* 1: it is the folder of such a dispatcher. */
 static int calls(int fd, const char *name, void *arg)
 {
 	uint32_t id = *(const uint32_t *)arg, dispatcher;
@@ -188,7 +188,7 @@ static int calls(int fd, const char *name, void *arg)
 	return found && !carried_by_none(dispatcher);
 }
 
-static bool called_by_none(uint32_t id)
+bool pins_called_by_none(uint32_t id)
 {
 	char path[PATH_MAX];
 	int fd = pins_open_locked(folder_path(PINS_DISPATCHERS, path, sizeof(path))), n;
@@ -207,7 +207,7 @@ static bool is_unused(const struct sweep *s, const char *name)
 	int of;
 
 	return has_name_of(s->pins, name, &of, &id) && (!s->ifindex || of == s->ifindex) &&
-	       carried_by_none(id) && (s->pins != PINS_SHADOWS || called_by_none(id));
+	       carried_by_none(id) && (s->pins != PINS_SHADOWS || pins_called_by_none(id));
 }
 
 static bool remove_one(const struct sweep *s, int fd, const char *name)

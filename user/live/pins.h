@@ -42,6 +42,12 @@ struct pins_left {
 	int cause;
 };
 
+/*
+ * Does no dispatcher that an interface carries call the program, by what libxdp has pinned of it?
+ * No, where that cannot be told.
+ */
+bool pins_called_by_none(uint32_t prog_id);
+
 /* Removes the unused pins of this interface's index. `left` may be NULL. */
 void pins_sweep(int ifindex, struct pins_left *left);
 

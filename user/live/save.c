@@ -11,6 +11,7 @@
 #include "live/freeze.h"
 #include "live/grace.h"
 #include "live/host.h"
+#include "live/partners.h"
 #include "live/state_file.h"
 
 static int begin(const struct attached *a, struct state *s, struct policy_error *error)
@@ -81,7 +82,7 @@ static int look_for_partners(const struct attached *a, struct policy_error *erro
 {
 	struct shared s = {a, error};
 
-	return attached_each_partner(a, shares, &s, error);
+	return partners_each(a, shares, &s, error);
 }
 
 /* Told before anything is frozen, as it would let nothing through for no purpose. */

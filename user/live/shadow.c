@@ -12,6 +12,7 @@
 #include "live/copies.h"
 #include "live/host.h"
 #include "live/object.h"
+#include "live/partners.h"
 #include "live/pins.h"
 #include "live/sets.h"
 
@@ -50,7 +51,7 @@ static int may_begin(const struct attached *a, struct policy_error *error)
 				   "%s: a shadow runs already: `xdp-pacer shadow %s --promote` or "
 				   "--stop first",
 				   a->ifname, a->ifname);
-	return attached_each_partner(a, shares, &p, error);
+	return partners_each(a, shares, &p, error);
 }
 
 /* A share is the pacer's: what a shadow would admit by it no agent divides. */

@@ -161,7 +161,7 @@ int site_has_shadow(int prog_fd)
 	return ask_maps(prog_fd, look_for_next, &(struct asking){0});
 }
 
-/* Finds the program with the pacer's name among those that the dispatcher calls. */
+/* Finds the programs with the pacer's name among those that the dispatcher calls. */
 static int look_within(struct site *site)
 {
 	struct xdp_program *p = NULL;
@@ -179,9 +179,14 @@ static int look_within(struct site *site)
 		site->dispatched = NULL;
 		return 0;
 	}
-	while (!site->entry && (p = xdp_multiprog__next_prog(p, site->dispatched)))
-		if (!strcmp(xdp_program__name(p), PROGRAM))
+	while (!site->second_id && (p = xdp_multiprog__next_prog(p, site->dispatched))) {
+		if (strcmp(xdp_program__name(p), PROGRAM) != 0)
+			continue;
+		if (site->entry)
+			site->second_id = xdp_program__id(p);
+		else
 			site->entry = p;
+	}
 	return 0;
 }
 

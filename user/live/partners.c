@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "live/partners.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "live/carried.h"
+#include "live/device.h"
+#include "live/pins.h"
+#include "live/site.h"
+
+#define MAPS_MAX 64
+
+struct partners {
+	const char *but;
+	uint32_t map_id;
+	int (*each)(const char *ifname, void *arg);
+	void *arg;
+	int ended;	/* what `each` returned; 0: it was to go on */
+	uint32_t *here; /* the programs of this network namespace's interfaces that have the map */
+	size_t n;
+	struct policy_error *error;
+};
+
+/* 1, 0, or -1: its maps cannot be read (errno). */
+static int has_map(int prog_fd, uint32_t id)
+{
+	uint32_t ids[MAPS_MAX];
+	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
+	uint32_t len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
+		return -1;
+	for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
+		if (ids[i] == id)
+			return 1;
+	return 0;
+}
+
+/* --- of this network namespace ---------------------------------------------------------------- */
+
+static int note_here(struct partners *p, uint32_t prog_id)
+{
+	uint32_t *more = reallocarray(p->here, p->n + 1, sizeof(*p->here));
+
+	if (!more)
+		return policy_fail(p->error, 0, "no memory");
+	p->here = more;
+	p->here[p->n++] = prog_id;
+	return 0;
+}
+
+static int each_here(const char *ifname, void *arg)
+{
+	struct partners *p = arg;
+	struct site site;
+	int has = attached_site(ifname, device_index(ifname, p->error), &site, p->error);
+
+	if (has <= 0)
+		return has;
+	has = has_map(site.pacer_fd, p->map_id);
+	if (has < 0)
+		has = policy_fail(p->error, 0, "%s: its program cannot be read: %s", ifname,
+				  strerror(errno));
+	else if (has && (note_here(p, site.pacer_id) || note_here(p, site.second_id)))
+		has = -1;
+	site_close(&site);
+	if (has <= 0 || !strcmp(ifname, p->but))
+		return has < 0 ? -1 : 0;
+	p->ended = p->each(ifname, p->arg);
+	return p->ended;
+}
+
+/* --- of another ------------------------------------------------------------------------------- */
+
+static bool is_here(const struct partners *p, uint32_t prog_id)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->here[i] == prog_id)
+			return true;
+	return false;
+}
+
+/* 1, 0, or -1: it cannot be read (errno). */
+static int id_has_map(uint32_t prog_id, uint32_t map_id)
+{
+	int fd = bpf_prog_get_fd_by_id(prog_id), has;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1; /* it has gone */
+	has = has_map(fd, map_id);
+	close(fd);
+	return has;
+}
+
+/* Does an interface carry it, or the dispatcher that calls it? 1, 0, or -1: it cannot be told. */
+static int is_carried(uint32_t prog_id)
+{
+	int carried = carried_by_any(prog_id);
+
+	if (carried)
+		return carried;
+	return pins_hidden() ? -1 : !pins_called_by_none(prog_id);
+}
+
+/* One that is only open is nobody's: a process looks at what was there before an `upgrade`. */
+static int look_elsewhere(const struct partners *p, uint32_t prog_id)
+{
+	int carried = is_carried(prog_id);
+
+	if (!carried)
+		return 0;
+	return policy_fail(p->error, 0,
+			   carried < 0
+			       ? "program %u has it, and not every network namespace can be looked "
+				 "into: run as root, outside of containers and of `ip netns exec`"
+			       : "program %u has it, of an interface of another network namespace: "
+				 "move that back, or `xdp-pacer unload` it there",
+			   prog_id);
+}
+
+/* Programs that no interface here has, with the map. */
+static int each_elsewhere(const struct partners *p)
+{
+	uint32_t id = 0;
+
+	while (!bpf_prog_get_next_id(id, &id)) {
+		int has = is_here(p, id) ? 0 : id_has_map(id, p->map_id);
+
+		if (has < 0)
+			return policy_fail(p->error, 0, "program %u cannot be read: %s", id,
+					   strerror(errno));
+		if (has && look_elsewhere(p, id))
+			return -1;
+	}
+	return errno == ENOENT
+		   ? 0
+		   : policy_fail(p->error, 0, "programs cannot be listed: %s", strerror(errno));
+}
+
+int partners_each_with(const char *but, uint32_t control_id,
+		       int (*each)(const char *ifname, void *arg), void *arg,
+		       struct policy_error *error)
+{
+	struct policy_error why = {0};
+	struct partners p = {
+	    .but = but, .map_id = control_id, .each = each, .arg = arg, .error = &why};
+	int result = control_id ? attached_each(each_here, &p, &why) : 0;
+
+	if (!result && control_id)
+		result = each_elsewhere(&p);
+	free(p.here);
+	if (!result || p.ended)
+		return result;
+	return policy_fail(error, 0, "%s: which interfaces share its state cannot be told: %.250s",
+			   but, why.text);
+}
+
+int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
+		  struct policy_error *error)
+{
+	return partners_each_with(a->ifname, a->control_id, each, arg, error);
+}

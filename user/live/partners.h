@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Purpose: which interfaces share the state of a pacer (`load --shared`): those of this network
+ * namespace by name, and whether there is one in another.
+ *
+ * Functions return -1 with *error filled with one line: what, where, what to do. One thread: they
+ * may look into other network namespaces.
+ */
+#ifndef PACER_PARTNERS_H
+#define PACER_PARTNERS_H
+
+#include "live/attached.h"
+
+/*
+ * Calls `each` for every other interface of this network namespace that shares its state, until it
+ * returns other than 0, and returns that. -1 also where an interface of another network namespace
+ * shares it, or where one cannot be looked at: then it may share it. One that has just gone does
+ * not.
+ */
+int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
+		  struct policy_error *error);
+/* The same of all but one interface, by the control map; 0: none has that. */
+int partners_each_with(const char *but, uint32_t control_id,
+		       int (*each)(const char *ifname, void *arg), void *arg,
+		       struct policy_error *error);
+
+#endif
