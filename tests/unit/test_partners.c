@@ -161,7 +161,7 @@ static int look(const char *stop_at)
 	close(before);
 	found[0] = error.text[0] = 0;
 	asked = 0;
-	result = partners_each_with("s0", STATE, note, (void *)(uintptr_t)stop_at, &error);
+	result = partners_each_with("s0", STATE, 10, note, (void *)(uintptr_t)stop_at, &error);
 	after = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(after, before); /* all is closed */
 	close(after);
@@ -181,7 +181,7 @@ static void begin(uint32_t also)
 
 static void test_here(void **unused)
 {
-	struct attached a = {.ifname = "s1", .control_id = STATE};
+	struct attached a = {.ifname = "s1", .control_id = STATE, .prog_id = 11};
 
 	(void)unused;
 	begin(0);
@@ -205,7 +205,7 @@ static void test_here(void **unused)
 	assert_string_equal(found, "s0");
 	found[0] = 0;
 	unlisted = true; /* without a state there is nothing to ask */
-	assert_int_equal(partners_each_with("s0", 0, note, NULL, &error), 0);
+	assert_int_equal(partners_each_with("s0", 0, 10, note, NULL, &error), 0);
 	assert_string_equal(found, "");
 }
 
@@ -238,6 +238,11 @@ static void test_elsewhere(void **unused)
 	called = 20;
 	fails("program 20 has it, of an interface of another network namespace: move that back, or "
 	      "`xdp-pacer unload` it there");
+	begin(10);
+	gone = "s0"; /* it is off, and who asks has it open */
+	hidden = true;
+	assert_int_equal(look(NULL), 0);
+	assert_int_equal(asked, 0);
 	begin(30);
 	carried = 20; /* another's */
 	assert_int_equal(look(NULL), 0);

@@ -366,6 +366,39 @@ cli_killed()
 	lacks dispatch- find /sys/fs/bpf
 }
 
+# A replacement is killed when both are on. That is told, nothing is changed, and an upgrade leaves the first, with
+# all that it has counted.
+cli_two()
+{
+	local code=0 n
+
+	write_policy 20
+	xdp-pacer load v0 -c "$policy"
+	arrive 8 10.0.0.2 8 0
+	for n in 5 6 7 8 9 10 11 12; do # those before ask about the interface
+		xdp-pacer clean # what it finds changes how often it asks
+		code=0
+		fault sendto "$n" kill xdp-pacer load v0 -c "$policy" --replace || code=$?
+		[ "$code" -eq 237 ] || fail "sendto $n of a load: exit code $code" || return
+		[ "$(xdp-loader status v0 | grep -c ' pacer ')" -ne 2 ] || break
+	done
+	contains '"second_program_id": *[0-9]' xdp-pacer status v0 --json
+	contains 'TWICE  *a second pacer' xdp-pacer status v0
+	code=0
+	printed=$(xdp-pacer set v0 udp.packets=30 2>&1) || code=$?
+	[ "$code" -eq 1 ] || fail "set: exit code $code: $printed" || return
+	contains '^xdp-pacer: v0: a second pacer .* takes it off$' echo "$printed"
+	arrive 20 10.0.0.3 50 0
+	contains '"state": *"kept"' xdp-pacer upgrade v0 --json
+	one_pacer
+	contains '"second_program_id": *null' xdp-pacer status v0 --json
+	arrive 0 10.0.0.3 5 0
+	arrive 12 10.0.0.2 50 0
+	xdp-pacer unload v0
+	lacks 'name pacer' bpftool prog show
+	lacks dispatch- find /sys/fs/bpf
+}
+
 # A watch through libxdp, whose queries lose descriptors.
 cli_watch()
 {
@@ -641,6 +674,7 @@ check cli-limiters cli_limiters
 check cli-replace cli_replace
 check cli-state cli_state
 check cli-killed cli_killed
+check cli-two cli_two
 check cli-watch cli_watch
 check cli-shadow cli_shadow
 check cli-shadow-left cli_shadow_left

@@ -48,7 +48,8 @@ static void emit_loaded(struct attached *a, const struct options *o,
 			    restored ? "its state is that of the file\n"
 				     : "its state is new, and the counts, bans and allow-list of "
 				       "that one are gone\n");
-		output_partners_of(a->ifname, replaced->map_id, "that one's goes on with ", "\n");
+		output_partners_of(a->ifname, replaced->map_id, replaced->program_id,
+				   "that one's goes on with ", "\n");
 		emit_close();
 	}
 	if (restored)

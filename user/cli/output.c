@@ -301,12 +301,13 @@ static void emit_partners(const struct partner_list *list, const char *before, c
 		emit_text("%s", after);
 }
 
-void output_partners_of(const char *ifname, uint32_t map_id, const char *before, const char *after)
+void output_partners_of(const char *ifname, uint32_t map_id, uint32_t prog_id, const char *before,
+			const char *after)
 {
 	struct partner_list list = {NULL, 0};
 	struct policy_error error = {0};
 
-	if (partners_each_with(ifname, map_id, add_partner, &list, &error)) {
+	if (partners_each_with(ifname, map_id, prog_id, add_partner, &list, &error)) {
 		emit_null("shared_with", NULL);
 		result_unsure(&error);
 	} else {
@@ -317,7 +318,7 @@ void output_partners_of(const char *ifname, uint32_t map_id, const char *before,
 
 void output_partners(const struct attached *a, const char *before, const char *after)
 {
-	output_partners_of(a->ifname, a->control_id, before, after);
+	output_partners_of(a->ifname, a->control_id, a->prog_id, before, after);
 }
 
 void output_also(const struct attached *a)

@@ -16,7 +16,7 @@
 
 struct partners {
 	const char *but;
-	uint32_t map_id;
+	uint32_t map_id, prog_id;
 	int (*each)(const char *ifname, void *arg);
 	void *arg;
 	int ended;	/* what `each` returned; 0: it was to go on */
@@ -128,7 +128,7 @@ static int each_elsewhere(const struct partners *p)
 	uint32_t id = 0;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		int has = is_here(p, id) ? 0 : id_has_map(id, p->map_id);
+		int has = id == p->prog_id || is_here(p, id) ? 0 : id_has_map(id, p->map_id);
 
 		if (has < 0)
 			return policy_fail(p->error, 0, "program %u cannot be read: %s", id,
@@ -141,16 +141,20 @@ static int each_elsewhere(const struct partners *p)
 		   : policy_fail(p->error, 0, "programs cannot be listed: %s", strerror(errno));
 }
 
-int partners_each_with(const char *but, uint32_t control_id,
+int partners_each_with(const char *but, uint32_t map_id, uint32_t prog_id,
 		       int (*each)(const char *ifname, void *arg), void *arg,
 		       struct policy_error *error)
 {
 	struct policy_error why = {0};
-	struct partners p = {
-	    .but = but, .map_id = control_id, .each = each, .arg = arg, .error = &why};
-	int result = control_id ? attached_each(each_here, &p, &why) : 0;
+	struct partners p = {.but = but,
+			     .map_id = map_id,
+			     .prog_id = prog_id,
+			     .each = each,
+			     .arg = arg,
+			     .error = &why};
+	int result = map_id ? attached_each(each_here, &p, &why) : 0;
 
-	if (!result && control_id)
+	if (!result && map_id)
 		result = each_elsewhere(&p);
 	free(p.here);
 	if (!result || p.ended)
@@ -162,5 +166,5 @@ int partners_each_with(const char *but, uint32_t control_id,
 int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error)
 {
-	return partners_each_with(a->ifname, a->control_id, each, arg, error);
+	return partners_each_with(a->ifname, a->control_id, a->prog_id, each, arg, error);
 }

@@ -19,8 +19,11 @@
  */
 int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error);
-/* The same of all but one interface, by the control map; 0: none has that. */
-int partners_each_with(const char *but, uint32_t control_id,
+/*
+ * The same of all but one interface, by a map that is of the state alone (0: it is not known).
+ * prog_id: what it has, or had: it may be off by now, and open.
+ */
+int partners_each_with(const char *but, uint32_t map_id, uint32_t prog_id,
 		       int (*each)(const char *ifname, void *arg), void *arg,
 		       struct policy_error *error);
 
