@@ -104,7 +104,9 @@ static uint32_t stolen_by;   /* a program that another puts on as this one is at
 static bool other[PROGRAMS]; /* it is no pacer, under a dispatcher */
 static uint32_t leaves;	     /* the pacer before goes as this one comes */
 static uint32_t followed_by; /* the same, right after it */
-static int refused;	     /* errno of attaching without libxdp; 0: it works */
+static struct attach_options options;
+static int refused; /* errno of attaching without libxdp; 0: it works */
+static enum { NOTHING, DOWN, FRAGS, SHADOW, PINS } refuses; /* what is in the way of it */
 static const char *verifier_says; /* of a program that it refuses; NULL: it takes them */
 static int verifier_err;	  /* and for what error */
 static uint64_t confirmed_until_ns;
@@ -190,7 +192,7 @@ int device_index(const char *ifname, struct policy_error *why)
 
 int device_is_up(const char *ifname, struct policy_error *why)
 {
-	return befalls() ? policy_fail(why, 0, "%s: down", ifname) : 0;
+	return befalls() || refuses == DOWN ? policy_fail(why, 0, "%s: down", ifname) : 0;
 }
 
 int device_is_raw_ip(const char *ifname, struct policy_error *why)
@@ -503,7 +505,7 @@ int xdp_program__set_xdp_frags_support(struct xdp_program *p, bool frags)
 {
 	(void)p;
 	assert_true(frags);
-	return befalls();
+	return refuses == FRAGS ? -EINVAL : befalls();
 }
 
 /* It loads, and attaches; where there is no dispatcher, a program alone. */
@@ -514,7 +516,9 @@ int xdp_program__attach(struct xdp_program *p, int ifindex, enum xdp_attach_mode
 	struct interface *i = interface_of(ifindex);
 	int err;
 
-	(void)mode;
+	assert_int_equal(mode, options.mode == SITE_SKB	 ? XDP_MODE_SKB
+			       : options.mode == SITE_HW ? XDP_MODE_HW
+							 : XDP_MODE_NATIVE);
 	(void)flags;
 	err = befalls();
 	if (err)
@@ -652,7 +656,8 @@ int pinned_ids_of(int prog_fd, struct pinned_ids *ids)
 int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *why)
 {
 	(void)instead;
-	return befalls() ? policy_fail(why, 0, "%s: may have no pins", ifname) : 0;
+	return befalls() || refuses == PINS ? policy_fail(why, 0, "%s: may have no pins", ifname)
+					    : 0;
 }
 
 int pinned_may_go(const char *ifname, const struct pinned_ids *ids, struct policy_error *why)
@@ -666,7 +671,9 @@ int pins_shadow_may_go(const char *ifname, int ifindex, uint32_t prog_id, struct
 {
 	(void)ifindex;
 	(void)prog_id;
-	return befalls() ? policy_fail(why, 0, "%s: its shadow may not go", ifname) : 0;
+	return befalls() || refuses == SHADOW
+		   ? policy_fail(why, 0, "%s: its shadow may not go", ifname)
+		   : 0;
 }
 
 static bool pins_failed; /* to be put: of what was made there, the kernel has no reason for it */
@@ -780,7 +787,6 @@ void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pin
 /* --- what is done ------------------------------------------------------------------------------
  */
 
-static struct attach_options options;
 static struct object_begin begin;
 static struct policy_error error;
 static struct attached found[INTERFACES];
@@ -1525,6 +1531,56 @@ static void test_no_privilege(void **unused)
 	}
 }
 
+/* What is in the way is seen before anything is put on, or gives way. */
+static void test_in_the_way(void **unused)
+{
+	static const struct work
+	    two = {"load --replace", load_one,	  .paced = true, .shadowed = true,
+		   .replace = true,  .pin = true, .n = 1},
+	    back = {"promote", promote, .paced = true, .shadowed = true, .n = 1};
+	static const struct {
+		const struct work *work;
+		const char *says;
+		int why;
+	} rows[] = {
+	    {&through, "eth0: down", DOWN},
+	    {&through, "eth0: the program was not loaded: Invalid argument", FRAGS},
+	    {&two, "eth0: its shadow may not go", SHADOW},
+	    {&back, "eth0: its shadow may not go", SHADOW},
+	    {&two, "eth0: may have no pins", PINS},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		uint32_t before;
+
+		begin_anew(rows[i].work, false);
+		before = at[0].program[0];
+		refuses = rows[i].why;
+		assert_int_equal(rows[i].work->work(), -1);
+		refuses = NOTHING;
+		assert_ptr_equal(strstr(error.text, rows[i].says), error.text);
+		assert_int_equal(at[0].program[0], before);
+	}
+	begin_anew(&plain, false);
+	fault.at = 3; /* the first of what refusal_by_host() tries */
+	fault.err = EPERM;
+	assert_int_equal(load_one(), -1);
+	assert_says("eth0: no privilege to make a BPF map: run as root");
+}
+
+/* What a dispatcher, and programs before it, have left goes with the pacer. */
+static void test_litter_goes(void **unused)
+{
+	static const struct work on = {"unload", undo, .paced = true, .n = 1};
+
+	(void)unused;
+	begin_anew(&on, true);
+	at[0].litter = true;
+	assert_int_equal(undo(), 0);
+	assert_false(at[0].litter);
+}
+
 static void test_trial(void **unused)
 {
 	(void)unused;
@@ -1546,7 +1602,8 @@ static void test_left(void **unused)
 {
 	static const struct pins_left none = {.cause = 0},
 				      busy = {.path = "/bpf/a", .cause = EBUSY},
-				      readonly = {.path = "/bpf/a", .cause = EROFS};
+				      readonly = {.path = "/bpf/a", .cause = EROFS},
+				      hidden = {.path = "/bpf/a", .cause = EMEDIUMTYPE};
 
 	(void)unused;
 	assert_int_equal(detach_left("eth0", &none, &error), 0);
@@ -1556,6 +1613,10 @@ static void test_left(void **unused)
 	    "Device or resource busy: `xdp-pacer clean`");
 	assert_int_equal(detach_left("eth0", &readonly, &error), -1);
 	assert_non_null(strstr(error.text, ": remount it first, then `xdp-pacer clean`"));
+	assert_int_equal(detach_left("eth0", &hidden, &error), -1);
+	assert_says("eth0: the pacer is off, but whether /bpf/a is there still cannot be seen, as "
+		    "/sys/fs/bpf is hidden here, or not mounted: `xdp-pacer clean` outside `ip "
+		    "netns exec`");
 }
 
 /* Nothing to upgrade or to take off; a program that is only named so; and what has gone by itself.
@@ -1620,6 +1681,8 @@ int main(void)
 	    cmocka_unit_test(test_upgrade_of_one_taken_off),
 	    cmocka_unit_test(test_replaced_whole),
 	    cmocka_unit_test(test_no_privilege),
+	    cmocka_unit_test(test_in_the_way),
+	    cmocka_unit_test(test_litter_goes),
 	    cmocka_unit_test(test_trial),
 	    cmocka_unit_test(test_left),
 	    cmocka_unit_test(test_not_there),

@@ -1080,6 +1080,23 @@ static void test_draining_rates_end_together(void **unused)
 	assert_true(t[0].rate.begin_ns == t[1].rate.begin_ns);
 }
 
+/* It waits for rates alone: a window that drains for longer holds up neither. */
+static void test_a_rate_waits_for_no_window(void **unused)
+{
+	const struct pacer_limiter *t = now.bin.rule[0].limiter;
+
+	(void)unused;
+	assert_int_equal(load(rule_of("clock: exact", "{key: src, rate: 10/s, burst: 50}, "
+						      "{key: src, packets: 9, window: 1h}")),
+			 0);
+	assert_int_equal(apply(rule_of("clock: exact", "{key: src, rate: 20/s, burst: 20}")), 0);
+	time_draining();
+	assert_string_equal(limiters_text(0), "G+ G- Rw-");
+	assert_true(t[0].rate.begin_ns == host.now_ns + 5 * SECOND + 1 + PACER_IDLE_SLACK_NS);
+	assert_true(t[1].until_ns == t[0].rate.begin_ns);
+	assert_true(t[2].until_ns > host.now_ns + 3600 * SECOND);
+}
+
 /* Whatever its key, whether of new flows or a fleet's: but one that has counted all keeps on. */
 static void test_a_rate_of_other_packets_waits(void **unused)
 {
@@ -1679,6 +1696,9 @@ static void test_plain(void **unused)
 	    {"", WIN "]\n  over: pass #", 0},
 	    {"mode: monitor", WIN, 0},
 	    {"", "{key: src, packets: 9, window: 1s, of: new}", 0},
+	    {"sets: [{name: geo, file: geo.csv, value: 2}]",
+	     "{key: 'value(geo, src)', packets: 9, window: 1s}",
+	     0}, /* a value is to be looked up */
 	    {"fleet: {store: 'http://a', name: f}",
 	     "{key: src, packets: 9, window: 1s, fleet: yes}", 0}, /* its share is to be asked */
 	};
@@ -3509,6 +3529,7 @@ int main(void)
 	    TEST(test_rate_lines),
 	    TEST(test_draining_rate),
 	    TEST(test_draining_rates_end_together),
+	    TEST(test_a_rate_waits_for_no_window),
 	    TEST(test_a_rate_of_other_packets_waits),
 	    TEST(test_draining_rates_of_several_ends),
 	    TEST(test_what_ends_soon_is_held),

@@ -69,6 +69,7 @@ struct thing {
 
 static uint32_t map_of[PROGRAMS]; /* of each program, the map for IPv4; the next id is IPv6's */
 static bool runs[PROGRAMS];
+static uint32_t leaving; /* the program that goes between its id and its descriptor; 0: none */
 static uint32_t carried_at_home, carried_elsewhere; /* which program an interface has; 0: none */
 static enum { DRIVER, STACK, CARD } carried_by;
 static bool many_maps;	      /* every program has more of them than are looked at */
@@ -214,7 +215,9 @@ int bpf_prog_get_next_id(__u32 id, __u32 *next)
 
 int bpf_prog_get_fd_by_id(__u32 id)
 {
-	return falls() ? -1 : thing_fd(PROGRAM, id);
+	if (leaving && id == leaving)
+		errno = ENOENT;
+	return (leaving && id == leaving) || falls() ? -1 : thing_fd(PROGRAM, id);
 }
 
 int bpf_xdp_query(int ifindex, int flags, struct bpf_xdp_query_opts *opts)
@@ -508,6 +511,7 @@ static void begin(void)
 	map_of[1] = 10;
 	map_of[2] = 20;
 	runs[1] = runs[2] = true;
+	leaving = 0;
 	carried_at_home = carried_elsewhere = 0;
 	carried_by = DRIVER;
 	others = NULL;
@@ -937,6 +941,36 @@ static void test_one_is_unseen(void **unused)
 	}
 }
 
+/* Nor are they gone where the folder that may have them is another's, or a call fails. */
+static void test_they_may_be_elsewhere(void **unused)
+{
+	(void)unused;
+	begin();
+	make_both("was:1", 10);
+	assert_int_equal(where_lo(), PINNED_RENAMED);
+	others = "/was:1/";
+	assert_int_equal(where_lo(), PINNED_WHOLE);
+	others = NULL;
+	make_both("lo", 20);
+	assert_int_equal(where_lo(), PINNED_RENAMED);
+	others = "/lo/";
+	assert_int_equal(where_lo(), PINNED_RENAMED);
+}
+
+/* A program that goes while the programs are looked through has no maps any more. */
+static void test_a_program_goes_meanwhile(void **unused)
+{
+	int n = 0;
+
+	(void)unused;
+	begin();
+	make_both("lo", 70);
+	leaving = 1;
+	assert_int_equal(pinned_check("lo", &of_none, &error), 0);
+	pinned_clean(false, no_note, &n);
+	assert_true(n == 1 && !there("/xdp-pacer/lo"));
+}
+
 /* Which maps are a program's, whatever the order that they come in. */
 static void test_which_maps_are_whose(void **unused)
 {
@@ -1315,6 +1349,32 @@ static void test_what_stays_is_told(void **unused)
 			}
 		}
 	assert_true(told > 2);
+}
+
+/* The one that was detached is loaded while it is open: it alone holds up none of its pins. */
+static void test_of_the_one_that_went(void **unused)
+{
+	struct pins_left left = {.cause = 0};
+
+	(void)unused;
+	begin();
+	make_both("was:1", 10);
+	make_both("lo", 10);
+	pinned_remove("lo", &of_lo, 1, &left);
+	assert_false(left.cause || there("/xdp-pacer/was:1") || there("/xdp-pacer/lo"));
+	make_both("lo", 10);
+	pinned_sweep("lo", 2);
+	assert_true(there("/xdp-pacer/lo/banned4"));
+	pinned_sweep("lo", 1);
+	assert_false(there("/xdp-pacer/lo"));
+	make_both("lo", 10);
+	pinned_remove_unread("lo", -EMFILE, 1, &left);
+	assert_false(left.cause || there("/xdp-pacer/lo"));
+	map_of[3] = 10; /* a partner has them */
+	runs[3] = true;
+	make_both("was:1", 10);
+	pinned_remove("lo", &of_lo, 1, &left);
+	assert_true(there("/xdp-pacer/was:1/banned4") && there("/xdp-pacer/was:1/banned6"));
 }
 
 /* Where it is not known which are the pacer's: what nobody uses goes, and what stays is told. */
@@ -1784,9 +1844,12 @@ int main(void)
 	    TEST(test_hidden),
 	    TEST(test_a_shadow_of_another_index),
 	    TEST(test_whose_it_is_unseen),
+	    TEST(test_of_the_one_that_went),
 	    TEST(test_of_whom_is_unread),
 	    TEST(test_of_one_in_part),
 	    TEST(test_one_is_unseen),
+	    TEST(test_they_may_be_elsewhere),
+	    TEST(test_a_program_goes_meanwhile),
 	    TEST(test_which_maps_are_whose),
 	    TEST(test_what_is_unseen_is_told),
 	    TEST(test_looking_removes_nothing),

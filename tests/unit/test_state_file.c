@@ -875,6 +875,106 @@ static void not_looked_at(void **unused)
 	}
 }
 
+/* Which of the calls that write it fails, from 1, once; 0: none does. */
+static unsigned int fwrite_fails, fsync_fails, fclose_fails;
+
+static bool is_turn(unsigned int *at)
+{
+	if (!*at || --*at)
+		return false;
+	errno = EIO;
+	return true;
+}
+
+size_t __real_fwrite(const void *at, size_t bytes, size_t count, FILE *f);
+size_t __wrap_fwrite(const void *at, size_t bytes, size_t count, FILE *f);
+size_t __wrap_fwrite(const void *at, size_t bytes, size_t count, FILE *f)
+{
+	return is_turn(&fwrite_fails) ? 0 : __real_fwrite(at, bytes, count, f);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+	return is_turn(&fsync_fails) ? -1 : __real_fsync(fd);
+}
+
+int __real_fclose(FILE *f);
+int __wrap_fclose(FILE *f);
+int __wrap_fclose(FILE *f)
+{
+	int result = __real_fclose(f);
+
+	return is_turn(&fclose_fails) ? EOF : result;
+}
+
+static void is_not_saved(void)
+{
+	put(whole, n);
+	assert_int_equal(save(), -1);
+	assert_non_null(strstr(error.text, "cannot be written: Input/output error: nothing is"));
+	assert_int_equal(in_folder(), 3);
+	as_it_was(NULL);
+}
+
+/* Whichever call fails, if only once, and though the next ones do not: what was there stays. */
+static void failed_once(void **unused)
+{
+	(void)unused;
+	for (unsigned int i = 1; i <= 9; i++) { /* its header, its parts, and its sum */
+		fwrite_fails = i + 1;		/* the first one is put's */
+		is_not_saved();
+	}
+	fsync_fails = 1;
+	is_not_saved();
+	fclose_fails = 2;
+	is_not_saved();
+	assert_int_equal(fwrite_fails + fsync_fails + fclose_fails, 0);
+}
+
+/* The file has its name then, and that may not last: what is there is the new one, whole. */
+static void its_name_may_not_last(void **unused)
+{
+	struct state s;
+
+	(void)unused;
+	put(whole, n);
+	fsync_fails = 2; /* of its folder */
+	assert_int_equal(save(), -1);
+	assert_non_null(strstr(error.text, "/state: the state was written, but may not outlast a "
+					   "power failure: Input/output error"));
+	assert_int_equal(in_folder(), 3);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	state_free(&s);
+}
+
+/* All that its header says comes back. */
+static void of_a_header(void **unused)
+{
+	struct state s, again;
+	uint64_t bytes;
+
+	(void)unused;
+	put(whole, n);
+	assert_int_equal(state_read(path, &s, &error), 0);
+	assert_int_equal(s.secret_ready, PACER_SECRET_OF_TOOLS);
+	assert_false(s.frozen);
+	s.frozen = true;
+	for (size_t i = 0; i < PACER_SECRETS; i++) {
+		s.secret[0][i] = i + 1;
+		s.secret[1][i] = ~i;
+	}
+	memset(s.clocks.boot_id, 'x', sizeof(s.clocks.boot_id));
+	assert_int_equal(state_write(path, &s, &bytes, &error), 0);
+	assert_int_equal(state_read(path, &again, &error), 0);
+	assert_true(again.frozen);
+	assert_memory_equal(again.secret, s.secret, sizeof(s.secret));
+	assert_int_equal(strlen(again.clocks.boot_id), sizeof(s.clocks.boot_id) - 1);
+	state_free(&again);
+	state_free(&s);
+}
+
 static void save_again(void)
 {
 	(void)save();
@@ -935,6 +1035,9 @@ int main(void)
 	    cmocka_unit_test(replaced_before_it_is_locked),
 	    cmocka_unit_test(no_second_descriptor),
 	    cmocka_unit_test(not_looked_at),
+	    cmocka_unit_test(failed_once),
+	    cmocka_unit_test(its_name_may_not_last),
+	    cmocka_unit_test(of_a_header),
 	    cmocka_unit_test(ended_as_it_is_saved),
 	};
 

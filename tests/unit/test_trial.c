@@ -822,6 +822,10 @@ static void test_a_rate_that_comes_back_to_wait(void **unused)
 		assert_int_equal(was->rate.begin_ns, 0);
 		assert_int_equal(tried(), 0);
 		assert_true(was->rate.begin_ns == host.now_ns + TRIAL_NS + 1);
+		time_draining();
+		assert_true(t->rate.begin_ns < host.now_ns + TRIAL_NS);
+		trial_timed(&pacer, &before.bin, &now.bin, host.now_ns + TRIAL_NS);
+		assert_true(was->rate.begin_ns == host.now_ns + TRIAL_NS + 1);
 		teardown(NULL);
 	}
 }
