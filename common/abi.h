@@ -809,7 +809,8 @@ struct pacer_control {
 	__u32 abi_version;
 	__u64 in_force;			/* see pacer_in_force */
 	__u32 secret_ready;		/* enum pacer_secret_of */
-	__u16 raw_ip;			/* pacer_built.raw_ip, for the command */
+	__u8 raw_ip;			/* pacer_built.raw_ip, for the command */
+	__u8 shared;			/* it was loaded for several interfaces */
 	__u16 tools;			/* its policies have PACER_TOOLS */
 	union pacer_allowed allowed[2]; /* of each copy */
 	__u64 secret[2][PACER_SECRETS]; /* the hash's; two, so that one can follow the other */

@@ -790,14 +790,12 @@ void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pin
 static struct object_begin begin;
 static struct policy_error error;
 static struct attached found[INTERFACES];
-static bool shared;
 static int told_left; /* why pins are left, as it says; 0: none are */
 
 static int load_two(void)
 {
 	struct attach_replaced replaced[INTERFACES];
-	int result =
-	    attach_pacers(names, INTERFACES, &options, &begin, shared, found, replaced, &error);
+	int result = attach_pacers(names, INTERFACES, &options, &begin, found, replaced, &error);
 
 	for (size_t i = 0; i < INTERFACES && !result; i++)
 		attached_release(&found[i]);
@@ -807,7 +805,7 @@ static int load_two(void)
 static int load_one(void)
 {
 	struct attach_replaced replaced;
-	int result = attach_pacers(names, 1, &options, &begin, false, found, &replaced, &error);
+	int result = attach_pacers(names, 1, &options, &begin, found, &replaced, &error);
 
 	if (!result)
 		attached_release(&found[0]);
@@ -911,9 +909,8 @@ static void begin_anew(const struct work *w, bool dispatcher)
 	told_left = 0;
 	with_dispatcher = dispatcher;
 	shadowed = w->shadowed;
-	shared = w->shared;
 	options = (struct attach_options){w->mode, w->direct, w->replace, w->pin};
-	begin = (struct object_begin){.tools = w->tools};
+	begin = (struct object_begin){.tools = w->tools, .shared = w->shared};
 	error = (struct policy_error){.line = -1};
 	for (size_t i = 0; i < INTERFACES && w->paced; i++) {
 		uint32_t id = new_program(0);

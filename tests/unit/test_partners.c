@@ -39,6 +39,11 @@ static uint32_t carried;   /* the program that an interface elsewhere carries */
 static uint32_t called;	   /* that a dispatcher calls */
 static bool hidden, blind; /* pins; other network namespaces */
 static uint32_t asked;	   /* whether it is carried: the last */
+static bool comes;	   /* s2 has the program 20 once that was asked */
+
+static struct pacer_control control;
+static struct attached of = {
+    .ifname = "s0", .control_id = STATE, .prog_id = 10, .control = &control};
 
 static struct policy_error error;
 
@@ -75,9 +80,10 @@ int attached_site(const char *ifname, int ifindex, struct site *site, struct pol
 		return 0;
 	if (unseen && !strcmp(ifname, unseen))
 		return policy_fail(why, 0, "%s: it cannot be seen", ifname);
-	*site = (struct site){.pacer_id = interfaces[ifindex - 1].program,
-			      .second_id = interfaces[ifindex - 1].second,
-			      .pacer_fd = open_program(interfaces[ifindex - 1].program)};
+	*site = (struct site){
+	    .pacer_id = comes && asked && ifindex == 3 ? 20 : interfaces[ifindex - 1].program,
+	    .second_id = interfaces[ifindex - 1].second};
+	site->pacer_fd = open_program(site->pacer_id);
 	return 1;
 }
 
@@ -93,7 +99,7 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 
 	(void)len;
 	errno = cause;
-	if (program_of_fd[fd] == unread && cause == ENOMEM)
+	if (program_of_fd[fd] == unread && (cause == ENOMEM || cause == ENODEV))
 		return -1;
 	program->nr_map_ids = 2;
 	ids[0] = 1;
@@ -107,7 +113,7 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 int bpf_prog_get_fd_by_id(__u32 id)
 {
 	errno = cause;
-	return id == unread && cause != ENOMEM ? -1 : open_program(id);
+	return id == unread && cause != ENOMEM && cause != ENODEV ? -1 : open_program(id);
 }
 
 int bpf_prog_get_next_id(__u32 id, __u32 *next)
@@ -161,7 +167,7 @@ static int look(const char *stop_at)
 	close(before);
 	found[0] = error.text[0] = 0;
 	asked = 0;
-	result = partners_each_with("s0", STATE, 10, note, (void *)(uintptr_t)stop_at, &error);
+	result = partners_each(&of, note, (void *)(uintptr_t)stop_at, &error);
 	after = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(after, before); /* all is closed */
 	close(after);
@@ -176,12 +182,14 @@ static void begin(uint32_t also)
 	gone = unseen = NULL;
 	unread = carried = called = 0;
 	cause = 0;
-	unlisted = no_memory = hidden = blind = false;
+	unlisted = no_memory = hidden = blind = comes = false;
+	control.shared = 1;
 }
 
 static void test_here(void **unused)
 {
-	struct attached a = {.ifname = "s1", .control_id = STATE, .prog_id = 11};
+	struct attached a = {
+	    .ifname = "s1", .control_id = STATE, .prog_id = 11, .control = &control};
 
 	(void)unused;
 	begin(0);
@@ -205,7 +213,7 @@ static void test_here(void **unused)
 	assert_string_equal(found, "s0");
 	found[0] = 0;
 	unlisted = true; /* without a state there is nothing to ask */
-	assert_int_equal(partners_each_with("s0", 0, 10, note, NULL, &error), 0);
+	assert_int_equal(partners_here("s0", 0, note, NULL, &error), 0);
 	assert_string_equal(found, "");
 }
 
@@ -247,6 +255,23 @@ static void test_elsewhere(void **unused)
 	carried = 20; /* another's */
 	assert_int_equal(look(NULL), 0);
 	begin(20);
+	carried = 20;
+	comes = true; /* it is one of here, by now */
+	assert_int_equal(look(NULL), 0);
+	assert_string_equal(found, "s1");
+	begin(20);
+	carried = 20;
+	control.shared = 0; /* it was loaded for one interface */
+	unlisted = true;
+	assert_int_equal(look(NULL), 0);
+	assert_int_equal(asked, 0);
+	begin(20);
+	carried = 20; /* a partner of what is gone is looked for here alone */
+	found[0] = 0;
+	assert_int_equal(partners_here("s0", STATE, note, NULL, &error), 0);
+	assert_string_equal(found, "s1");
+	assert_int_equal(asked, 0);
+	begin(20);
 	blind = true;
 	fails("program 20 has it, and not every network namespace can be looked into: run as root, "
 	      "outside of containers and of `ip netns exec`");
@@ -279,6 +304,10 @@ static void test_untold(void **unused)
 	cause = EMFILE;
 	fails("program 30 cannot be read: Too many open files");
 	cause = ENOENT; /* it has ended */
+	assert_int_equal(look(NULL), 0);
+	begin(30);
+	unread = 30;
+	cause = ENODEV; /* of a network card that is gone */
 	assert_int_equal(look(NULL), 0);
 }
 

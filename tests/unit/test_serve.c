@@ -229,10 +229,10 @@ void state_free(struct state *s)
 }
 
 int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
-		  const struct object_begin *begin, bool shared, struct attached *a,
+		  const struct object_begin *begin, struct attached *a,
 		  struct attach_replaced *replaced, struct policy_error *e)
 {
-	assert_true(n == 1 && !shared);
+	assert_true(n == 1 && !begin->shared);
 	assert_int_equal(is_locked(), options->replace);
 	(void)replaced;
 	if (loads++ < on.load_fails)

@@ -48,8 +48,7 @@ static void emit_loaded(struct attached *a, const struct options *o,
 			    restored ? "its state is that of the file\n"
 				     : "its state is new, and the counts, bans and allow-list of "
 				       "that one are gone\n");
-		output_partners_of(a->ifname, replaced->map_id, replaced->program_id,
-				   "that one's goes on with ", "\n");
+		output_partners_of(a->ifname, replaced->map_id, "that one's goes on with ", "\n");
 		emit_close();
 	}
 	if (restored)
@@ -108,8 +107,8 @@ static int attach_all(const struct options *o, const struct attach_options *load
 
 	if (make_way(o, error) || (load->replace && (fd = copies_lock(error)) < 0))
 		return -1;
-	result = attach_pacers((const char *const *)o->args, (size_t)o->n_args, load, begin,
-			       o->shared, a, replaced, error);
+	result = attach_pacers((const char *const *)o->args, (size_t)o->n_args, load, begin, a,
+			       replaced, error);
 	if (fd >= 0)
 		close(fd);
 	return result;
@@ -212,6 +211,7 @@ static int load_with(const struct options *o, const char *text, const struct pol
 				      .sets = sets,
 				      .text = text,
 				      .lines = plan.lines,
+				      .shared = o->shared,
 				      .resolution_ns = host.resolution_ns,
 				      .tools = o->load.pin,
 				      .restored = state,

@@ -301,24 +301,34 @@ static void emit_partners(const struct partner_list *list, const char *before, c
 		emit_text("%s", after);
 }
 
-void output_partners_of(const char *ifname, uint32_t map_id, uint32_t prog_id, const char *before,
-			const char *after)
+/* `failed`: they could not all be told. */
+static void emit_found(bool failed, struct partner_list *list, const struct policy_error *error,
+		       const char *before, const char *after)
+{
+	if (failed) {
+		emit_null("shared_with", NULL);
+		result_unsure(error);
+	} else {
+		emit_partners(list, before, after);
+	}
+	free(list->name);
+}
+
+void output_partners_of(const char *ifname, uint32_t map_id, const char *before, const char *after)
 {
 	struct partner_list list = {NULL, 0};
 	struct policy_error error = {0};
 
-	if (partners_each_with(ifname, map_id, prog_id, add_partner, &list, &error)) {
-		emit_null("shared_with", NULL);
-		result_unsure(&error);
-	} else {
-		emit_partners(&list, before, after);
-	}
-	free(list.name);
+	emit_found(partners_here(ifname, map_id, add_partner, &list, &error), &list, &error, before,
+		   after);
 }
 
 void output_partners(const struct attached *a, const char *before, const char *after)
 {
-	output_partners_of(a->ifname, a->control_id, a->prog_id, before, after);
+	struct partner_list list = {NULL, 0};
+	struct policy_error error = {0};
+
+	emit_found(partners_each(a, add_partner, &list, &error), &list, &error, before, after);
 }
 
 void output_also(const struct attached *a)

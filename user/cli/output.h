@@ -70,8 +70,7 @@ int output_memory_error(const struct policy *policy, uint64_t times, uint64_t se
 /* The interfaces that share its state, as "shared_with"; where there are some, as text, too. */
 void output_partners(const struct attached *a, const char *before, const char *after);
 /* The same of a pacer that was there; map_id 0: not known. */
-void output_partners_of(const char *ifname, uint32_t map_id, uint32_t prog_id, const char *before,
-			const char *after);
+void output_partners_of(const char *ifname, uint32_t map_id, const char *before, const char *after);
 /* Of a change that is done: on whom else. */
 void output_also(const struct attached *a);
 

@@ -565,7 +565,7 @@ static int go_on(const struct loading *l)
  * programs and pins come together; and of several all the while these are verified. They do not
  * wait while others are waited for.
  */
-static int load_all(struct loading *all, size_t n, const struct object_begin *begin, bool shared,
+static int load_all(struct loading *all, size_t n, const struct object_begin *begin,
 		    struct attached *a)
 {
 	struct pinning *pinning = NULL;
@@ -577,7 +577,7 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 	if (n > 1)
 		durable_block_stops(&unused);
 	for (size_t i = 0; i < n && !result; i++) {
-		result = load(&all[i], begin, shared && i ? &all[0] : NULL);
+		result = load(&all[i], begin, begin->shared && i ? &all[0] : NULL);
 		if (!result && n > 1)
 			result = go_on(&all[i]);
 	}
@@ -606,7 +606,7 @@ static void begin_trial(struct attached *a, size_t n, uint64_t confirm_ns)
 }
 
 int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
-		  const struct object_begin *begin, bool shared, struct attached *a,
+		  const struct object_begin *begin, struct attached *a,
 		  struct attach_replaced *replaced, struct policy_error *error)
 {
 	struct loading *all = calloc(n, sizeof(*all));
@@ -620,7 +620,7 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct loading){
 		    .ifname = ifnames[i], .options = options, .attached = &a[i], .error = error};
-	result = load_all(all, n, begin, shared, a);
+	result = load_all(all, n, begin, a);
 	if (!result && begin->confirm_ns) /* the verifier's time is not the operator's */
 		begin_trial(a, n, begin->confirm_ns);
 	for (size_t i = 0; i < n; i++) {

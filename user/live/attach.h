@@ -28,11 +28,11 @@ struct attach_replaced {
 
 /*
  * Attaches a pacer to each of n interfaces, or replaces the one there, and finds it: a[i] and
- * replaced[i] are of ifnames[i]. Each has a state of its own, or (`shared`) all have one. If one
- * fails, all interfaces are as they were before.
+ * replaced[i] are of ifnames[i]. Each has a state of its own, or (begin->shared) all have one. If
+ * one fails, all interfaces are as they were before.
  */
 int attach_pacers(const char *const *ifnames, size_t n, const struct attach_options *options,
-		  const struct object_begin *begin, bool shared, struct attached *a,
+		  const struct object_begin *begin, struct attached *a,
 		  struct attach_replaced *replaced, struct policy_error *error);
 /*
  * Puts this program in the place of the pacer's, over the same maps: its policy, what it holds and

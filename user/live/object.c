@@ -205,6 +205,7 @@ static int prepare(struct object *o, const struct object_begin *begin, struct po
 	control->in_force = begin->confirm_ns ? (host_now_ns() + begin->confirm_ns) << 1 : 0;
 	control->resolution_ns = begin->resolution_ns;
 	control->tools = begin->tools;
+	control->shared = begin->shared;
 	put_copy(&copies[0], begin->bin, begin->text);
 	if (begin->confirm_ns)
 		put_copy(&copies[1], begin->other, begin->other_text);

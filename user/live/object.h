@@ -29,6 +29,7 @@ struct object_begin {
 	const char *text;
 	uint64_t lines;
 	uint64_t resolution_ns;
+	bool shared;		      /* its state is to be that of several interfaces */
 	bool tools;		      /* other tools may ban sources */
 	int tools4_fd, tools6_fd;     /* of a shadow: those of the pacer, whom tools ban */
 	bool dispatcher;	      /* of a shadow: the pacer is under libxdp's dispatcher */

@@ -16,8 +16,8 @@
 
 struct partners {
 	const char *but;
-	uint32_t map_id, prog_id;
-	int (*each)(const char *ifname, void *arg);
+	uint32_t map_id;
+	int (*each)(const char *ifname, void *arg); /* NULL: they are noted alone */
 	void *arg;
 	int ended;	/* what `each` returned; 0: it was to go on */
 	uint32_t *here; /* the programs of this network namespace's interfaces that have the map */
@@ -33,7 +33,7 @@ static int has_map(int prog_fd, uint32_t id)
 	uint32_t len = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
-		return -1;
+		return errno == ENODEV ? 0 : -1; /* of a network card that is gone */
 	for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
 		if (ids[i] == id)
 			return 1;
@@ -68,7 +68,7 @@ static int each_here(const char *ifname, void *arg)
 	else if (has && (note_here(p, site.pacer_id) || note_here(p, site.second_id)))
 		has = -1;
 	site_close(&site);
-	if (has <= 0 || !strcmp(ifname, p->but))
+	if (has <= 0 || !p->each || !strcmp(ifname, p->but))
 		return has < 0 ? -1 : 0;
 	p->ended = p->each(ifname, p->arg);
 	return p->ended;
@@ -106,12 +106,20 @@ static int is_carried(uint32_t prog_id)
 	return pins_hidden() ? -1 : !pins_called_by_none(prog_id);
 }
 
-/* One that is only open is nobody's: a process looks at what was there before an `upgrade`. */
-static int look_elsewhere(const struct partners *p, uint32_t prog_id)
+/*
+ * One that is only open is nobody's: a process looks at what was there before an `upgrade`. One
+ * that has come since the interfaces here were looked at is none of another's.
+ */
+static int look_elsewhere(struct partners *p, uint32_t prog_id)
 {
 	int carried = is_carried(prog_id);
 
 	if (!carried)
+		return 0;
+	p->each = NULL;
+	if (attached_each(each_here, p, p->error))
+		return -1;
+	if (is_here(p, prog_id))
 		return 0;
 	return policy_fail(p->error, 0,
 			   carried < 0
@@ -122,13 +130,13 @@ static int look_elsewhere(const struct partners *p, uint32_t prog_id)
 			   prog_id);
 }
 
-/* Programs that no interface here has, with the map. */
-static int each_elsewhere(const struct partners *p)
+/* Programs with the map that no interface here has. Its own may be off by now, and open. */
+static int each_elsewhere(struct partners *p, uint32_t own)
 {
 	uint32_t id = 0;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		int has = id == p->prog_id || is_here(p, id) ? 0 : id_has_map(id, p->map_id);
+		int has = id == own || is_here(p, id) ? 0 : id_has_map(id, p->map_id);
 
 		if (has < 0)
 			return policy_fail(p->error, 0, "program %u cannot be read: %s", id,
@@ -141,30 +149,35 @@ static int each_elsewhere(const struct partners *p)
 		   : policy_fail(p->error, 0, "programs cannot be listed: %s", strerror(errno));
 }
 
-int partners_each_with(const char *but, uint32_t map_id, uint32_t prog_id,
-		       int (*each)(const char *ifname, void *arg), void *arg,
-		       struct policy_error *error)
+static int each_partner(struct partners *p, const struct attached *whole,
+			struct policy_error *error)
 {
 	struct policy_error why = {0};
-	struct partners p = {.but = but,
-			     .map_id = map_id,
-			     .prog_id = prog_id,
-			     .each = each,
-			     .arg = arg,
-			     .error = &why};
-	int result = map_id ? attached_each(each_here, &p, &why) : 0;
+	int result;
 
-	if (!result && map_id)
-		result = each_elsewhere(&p);
-	free(p.here);
-	if (!result || p.ended)
+	p->error = &why;
+	result = p->map_id ? attached_each(each_here, p, &why) : 0;
+	if (!result && whole && whole->control->shared)
+		result = each_elsewhere(p, whole->prog_id);
+	free(p->here);
+	if (!result || p->ended)
 		return result;
 	return policy_fail(error, 0, "%s: which interfaces share its state cannot be told: %.250s",
-			   but, why.text);
+			   p->but, why.text);
+}
+
+int partners_here(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
+		  void *arg, struct policy_error *error)
+{
+	return each_partner(
+	    &(struct partners){.but = but, .map_id = map_id, .each = each, .arg = arg}, NULL,
+	    error);
 }
 
 int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error)
 {
-	return partners_each_with(a->ifname, a->control_id, a->prog_id, each, arg, error);
+	return each_partner(
+	    &(struct partners){.but = a->ifname, .map_id = a->control_id, .each = each, .arg = arg},
+	    a, error);
 }

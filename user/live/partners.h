@@ -14,17 +14,16 @@
 /*
  * Calls `each` for every other interface of this network namespace that shares its state, until it
  * returns other than 0, and returns that. -1 also where an interface of another network namespace
- * shares it, or where one cannot be looked at: then it may share it. One that has just gone does
- * not.
+ * shares it, which is looked for where the state was loaded for several; or where one cannot be
+ * looked at: then it may share it. One that has just gone does not.
  */
 int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error);
 /*
- * The same of all but one interface, by a map that is of the state alone (0: it is not known).
- * prog_id: what it has, or had: it may be off by now, and open.
+ * Those of this network namespace alone: all but `but`, by a map that is of the state alone (0: it
+ * is not known).
  */
-int partners_each_with(const char *but, uint32_t map_id, uint32_t prog_id,
-		       int (*each)(const char *ifname, void *arg), void *arg,
-		       struct policy_error *error);
+int partners_here(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
+		  void *arg, struct policy_error *error);
 
 #endif

@@ -77,7 +77,7 @@ static int load(const struct beginning *b, struct state *state, struct attached 
 	/* Two that take a pacer's place at once would leave two, under a dispatcher. */
 	if (b->options->replace && (fd = copies_lock(error)) < 0)
 		return -1;
-	result = attach_pacers(&b->ifname, 1, b->options, &begin, false, a, &replaced, error);
+	result = attach_pacers(&b->ifname, 1, b->options, &begin, a, &replaced, error);
 	if (fd >= 0)
 		close(fd);
 	return result;
