@@ -149,35 +149,34 @@ static int each_elsewhere(struct partners *p, uint32_t own)
 		   : policy_fail(p->error, 0, "programs cannot be listed: %s", strerror(errno));
 }
 
-static int each_partner(struct partners *p, const struct attached *whole,
-			struct policy_error *error)
+static int each_partner(struct partners p, const struct attached *whole, struct policy_error *error)
 {
 	struct policy_error why = {0};
 	int result;
 
-	p->error = &why;
-	result = p->map_id ? attached_each(each_here, p, &why) : 0;
+	p.error = &why;
+	result = p.map_id ? attached_each(each_here, &p, &why) : 0;
 	if (!result && whole && whole->control->shared)
-		result = each_elsewhere(p, whole->prog_id);
-	free(p->here);
-	if (!result || p->ended)
+		result = each_elsewhere(&p, whole->prog_id);
+	free(p.here);
+	if (!result || p.ended)
 		return result;
 	return policy_fail(error, 0, "%s: which interfaces share its state cannot be told: %.250s",
-			   p->but, why.text);
+			   p.but, why.text);
 }
 
 int partners_here(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
 		  void *arg, struct policy_error *error)
 {
-	return each_partner(
-	    &(struct partners){.but = but, .map_id = map_id, .each = each, .arg = arg}, NULL,
-	    error);
+	struct partners p = {.but = but, .map_id = map_id, .each = each, .arg = arg};
+
+	return each_partner(p, NULL, error);
 }
 
 int partners_each(const struct attached *a, int (*each)(const char *ifname, void *arg), void *arg,
 		  struct policy_error *error)
 {
-	return each_partner(
-	    &(struct partners){.but = a->ifname, .map_id = a->control_id, .each = each, .arg = arg},
-	    a, error);
+	struct partners p = {.but = a->ifname, .map_id = a->control_id, .each = each, .arg = arg};
+
+	return each_partner(p, a, error);
 }
