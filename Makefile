@@ -176,7 +176,7 @@ $(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
 $(BUILD)/unit/test_successor: LINK += -Wl,--wrap=sets_maps_clear,--wrap=sets_maps_share,--wrap=sets_maps_renew
 $(BUILD)/unit/test_save: LINK += -Wl,--wrap=file_lock
 $(BUILD)/unit/test_plot: LINK := -Wl,--wrap=rename
-$(BUILD)/unit/test_state_file: LINK := $(patsubst %,-Wl$(comma)--wrap=%,flock unlinkat rename fstat fstatat fwrite fsync fclose)
+$(BUILD)/unit/test_state_file: LINK := $(patsubst %,-Wl$(comma)--wrap=%,flock unlinkat rename fstat fstatat fwrite fsync fclose read)
 $(BUILD)/unit/test_load_trial: LINK := -Wl,--wrap=open,--wrap=fork,--wrap=nanosleep,--wrap=if_indextoname
 $(BUILD)/unit/test_ends: LINK := -Wl,--wrap=write,--wrap=fopencookie
 $(BUILD)/unit/test_follow: LINK := -Wl,--wrap=fopen

@@ -69,6 +69,7 @@ struct thing {
 
 static uint32_t map_of[PROGRAMS]; /* of each program, the map for IPv4; the next id is IPv6's */
 static bool runs[PROGRAMS];
+static bool unlisted;	 /* programs cannot be listed */
 static uint32_t leaving; /* the program that goes between its id and its descriptor; 0: none */
 static uint32_t carried_at_home, carried_elsewhere; /* which program an interface has; 0: none */
 static enum { DRIVER, STACK, CARD } carried_by;
@@ -204,7 +205,8 @@ int bpf_map_get_fd_by_id(__u32 id)
 
 int bpf_prog_get_next_id(__u32 id, __u32 *next)
 {
-	if (falls())
+	errno = EIO;
+	if (unlisted || falls())
 		return -1;
 	for (*next = id + 1; *next < PROGRAMS; ++*next)
 		if (runs[*next])
@@ -511,6 +513,7 @@ static void begin(void)
 	map_of[1] = 10;
 	map_of[2] = 20;
 	runs[1] = runs[2] = true;
+	unlisted = false;
 	leaving = 0;
 	carried_at_home = carried_elsewhere = 0;
 	carried_by = DRIVER;
@@ -969,6 +972,30 @@ static void test_a_program_goes_meanwhile(void **unused)
 	assert_int_equal(pinned_check("lo", &of_none, &error), 0);
 	pinned_clean(false, no_note, &n);
 	assert_true(n == 1 && !there("/xdp-pacer/lo"));
+}
+
+static void keep_cause(const char *name, int cause, void *to)
+{
+	assert_string_equal(name, "left");
+	*(int *)to = cause;
+}
+
+/* Whether anybody uses them cannot be seen: they stay, and that is told. */
+static void test_whether_used_is_unseen(void **unused)
+{
+	int cause = 0;
+
+	(void)unused;
+	begin();
+	make_both("left", 70);
+	unlisted = true;
+	pinned_clean(false, keep_cause, &cause);
+	assert_int_equal(cause, EIO);
+	assert_true(there("/xdp-pacer/left/banned4") && there("/xdp-pacer/left/banned6"));
+	unlisted = false;
+	pinned_clean(false, keep_cause, &cause);
+	assert_int_equal(cause, 0);
+	assert_false(there("/xdp-pacer/left"));
 }
 
 /* Which maps are a program's, whatever the order that they come in. */
@@ -1850,6 +1877,7 @@ int main(void)
 	    TEST(test_one_is_unseen),
 	    TEST(test_they_may_be_elsewhere),
 	    TEST(test_a_program_goes_meanwhile),
+	    TEST(test_whether_used_is_unseen),
 	    TEST(test_which_maps_are_whose),
 	    TEST(test_what_is_unseen_is_told),
 	    TEST(test_looking_removes_nothing),

@@ -202,6 +202,13 @@ static void of_a_folder(void **unused)
 	assert_string_equal(error.text, text);
 	if (!getuid())
 		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(folder, 0666), 0); /* nothing in it can be named */
+	if (!geteuid())
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(state_place(path, &error), -1);
+	assert_string_equal(error.text, text);
+	if (!getuid())
+		assert_int_equal(seteuid(0), 0);
 	assert_int_equal(chmod(folder, 0700), 0);
 	assert_int_equal(chdir(here), 0);
 }
@@ -949,6 +956,48 @@ static void its_name_may_not_last(void **unused)
 	state_free(&s);
 }
 
+static enum { READS, INTERRUPTED, IN_PARTS, SHORTER } reads; /* how it is read */
+
+ssize_t __real_read(int fd, void *to, size_t bytes);
+ssize_t __wrap_read(int fd, void *to, size_t bytes);
+ssize_t __wrap_read(int fd, void *to, size_t bytes)
+{
+	static size_t got;
+
+	if (reads == READS)
+		return __real_read(fd, to, bytes);
+	if (reads == INTERRUPTED) {
+		reads = IN_PARTS;
+		got = 0;
+		errno = EINTR;
+		return -1;
+	}
+	errno = 0;
+	if (reads == SHORTER && got > n / 2)
+		return 0;
+	bytes = bytes < 4096 ? bytes : 4096;
+	got += bytes;
+	return __real_read(fd, to, bytes);
+}
+
+/* It comes in parts, and a signal may come in between; or it becomes shorter as it is read. */
+static void read_in_parts(void **unused)
+{
+	struct state s;
+
+	(void)unused;
+	put(whole, n);
+	reads = INTERRUPTED;
+	assert_int_equal(state_read(path, &s, &error), 0);
+	assert_int_equal(reads, IN_PARTS);
+	assert_int_equal(s.lines[1023].word[0], 1);
+	state_free(&s);
+	reads = SHORTER;
+	assert_int_equal(state_read(path, &s, &error), -1);
+	assert_non_null(strstr(error.text, ": the state cannot be read: Input/output error"));
+	reads = READS;
+}
+
 /* All that its header says comes back. */
 static void of_a_header(void **unused)
 {
@@ -1035,6 +1084,7 @@ int main(void)
 	    cmocka_unit_test(replaced_before_it_is_locked),
 	    cmocka_unit_test(no_second_descriptor),
 	    cmocka_unit_test(not_looked_at),
+	    cmocka_unit_test(read_in_parts),
 	    cmocka_unit_test(failed_once),
 	    cmocka_unit_test(its_name_may_not_last),
 	    cmocka_unit_test(of_a_header),

@@ -413,7 +413,10 @@ static int leave_one(struct loading *l)
 	return 0;
 }
 
-/* Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more. */
+/*
+ * Looks whether a pacer may be attached. Nothing is changed, but for what nobody uses any more, and
+ * a second pacer.
+ */
 static int look(struct loading *l)
 {
 	int ifindex = device_index(l->ifname, l->error);

@@ -309,9 +309,8 @@ static bool held(uint32_t id)
 }
 
 /*
- * Does any interface of the machine carry it? With `or_held`, it is not known of one that a process
- * has open. Namespaces share the file system, and their indices
- * repeat.
+ * Does any interface of the machine carry it? With `or_held`, that is unknown of one that a process
+ * has open. Namespaces share the file system, and their indices repeat.
  */
 static enum carried carried(uint32_t id, bool or_held)
 {
