@@ -137,7 +137,7 @@ char *__wrap_if_indextoname(unsigned int ifindex, char *ifname)
 	return shared->renamed ? strcpy(ifname, RENAMED) : NULL;
 }
 
-int copies_lock_of(struct attached *a, struct policy_error *why)
+int copies_lock_still(struct attached *a, struct policy_error *why)
 {
 	(void)a;
 	return shared->no_lock ? policy_fail(why, 0, "no lock")

@@ -208,6 +208,10 @@ static void test_here(void **unused)
 	assert_int_equal(look(NULL), 0);
 	assert_string_equal(found, "s2");
 	begin(0);
+	memcpy(having, (uint32_t[]){10, 17, 0}, 3 * sizeof(*having)); /* the second one of s1 */
+	assert_int_equal(look(NULL), 0);
+	assert_string_equal(found, "s1");
+	begin(0);
 	found[0] = 0;
 	assert_int_equal(partners_each(&a, note, NULL, &error), 0);
 	assert_string_equal(found, "s0");

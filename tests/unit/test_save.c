@@ -257,6 +257,8 @@ static void test_one_of_two(void **unused)
 			    "eth0: a second pacer (program 9) judges its packets, too, as a "
 			    "replacement was killed: `xdp-pacer upgrade eth0` takes it off");
 	assert_true(!taken && !undone && !copies_frozen(&pacer));
+	assert_int_equal(save_running(&pacer, "/s", &saved, &error), 0); /* it stays on */
+	assert_int_equal(taken, 1);
 }
 
 /* Another is there by the time that it has the lock: that is none to save, or to take off. */

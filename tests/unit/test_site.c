@@ -115,6 +115,7 @@ static struct {
 	const char *name[CALLED + 1];
 	long err; /* it cannot be read */
 	bool legacy, open;
+	uint32_t none; /* of the pacer's name, and is none */
 } dispatcher;
 
 struct xdp_multiprog *xdp_multiprog__get_from_ifindex(int ifindex)
@@ -170,8 +171,9 @@ uint32_t xdp_program__id(const struct xdp_program *p)
 
 int xdp_program__fd(const struct xdp_program *p)
 {
-	(void)p;
 	kernel.program = "pacer"; /* it is asked next */
+	kernel.map[1].word[0] = xdp_program__id(p) == dispatcher.none ? 0 : PACER_MAGIC;
+	opened = 0;
 	return 0;
 }
 
@@ -327,19 +329,23 @@ static void test_has_a_shadow(void **unused)
 	assert_int_equal(has_shadow(), -EPERM);
 }
 
-/* Two of the pacer's name, and others: the first is the pacer, and it is known that there is a
- * second. */
+/*
+ * Two pacers, and others: the first of the name is the pacer, and it is known that there is a
+ * second.
+ */
 static void test_among_others(void **unused)
 {
 	static const struct {
 		const char *called[CALLED];
-		uint32_t pacer, second;
+		uint32_t pacer, second, none;
 		bool has_other; /* than the pacer */
 	} cases[] = {
-	    {{NULL}, 0, 0, false},
-	    {{"filter", "other"}, 0, 0, false},
-	    {{"filter", "pacer", "other"}, 9, 0, false},
-	    {{"pacer", "filter", "pacer", "pacer"}, 8, 10, true},
+	    {{NULL}, 0, 0, 0, false},
+	    {{"filter", "other"}, 0, 0, 0, false},
+	    {{"filter", "pacer", "other"}, 9, 0, 0, false},
+	    {{"pacer", "filter", "pacer", "pacer"}, 8, 10, 0, true},
+	    {{"pacer", "filter", "pacer", "pacer"}, 8, 11, 10, true},
+	    {{"pacer", "filter", "pacer"}, 8, 0, 10, true},
 	};
 
 	(void)unused;
@@ -351,6 +357,7 @@ static void test_among_others(void **unused)
 		kernel.program = "xdp_dispatcher";
 		memset(&dispatcher, 0, sizeof(dispatcher));
 		memcpy(dispatcher.name, cases[i].called, sizeof(cases[i].called));
+		dispatcher.none = cases[i].none;
 		assert_int_equal(site_open("eth0", 3, &site, &error), 0);
 		assert_true(site.named == (pacer != 0) && site.pacer == site.named);
 		assert_int_equal(site.id, PROGRAM_ID);

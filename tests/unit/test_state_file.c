@@ -958,17 +958,16 @@ static void its_name_may_not_last(void **unused)
 
 static enum { READS, INTERRUPTED, IN_PARTS, SHORTER } reads; /* how it is read */
 
+static size_t got; /* of it, so far */
+
 ssize_t __real_read(int fd, void *to, size_t bytes);
 ssize_t __wrap_read(int fd, void *to, size_t bytes);
 ssize_t __wrap_read(int fd, void *to, size_t bytes)
 {
-	static size_t got;
-
 	if (reads == READS)
 		return __real_read(fd, to, bytes);
 	if (reads == INTERRUPTED) {
 		reads = IN_PARTS;
-		got = 0;
 		errno = EINTR;
 		return -1;
 	}
@@ -993,6 +992,7 @@ static void read_in_parts(void **unused)
 	assert_int_equal(s.lines[1023].word[0], 1);
 	state_free(&s);
 	reads = SHORTER;
+	got = 0;
 	assert_int_equal(state_read(path, &s, &error), -1);
 	assert_non_null(strstr(error.text, ": the state cannot be read: Input/output error"));
 	reads = READS;

@@ -89,10 +89,32 @@ struct dirent *folder_next(DIR *d, bool *unseen)
 
 typedef enum carried look(const char *path, uint32_t id, struct seen *seen);
 
-/* Looks into the network namespace of that file, if it has not yet. */
+/* In the namespace of that file, which is open by its place alone. */
+static enum carried carried_within(int at_fd, uint32_t id)
+{
+	enum carried result = CARRIED_UNKNOWN;
+	char self[32];
+	int fd;
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", at_fd);
+	fd = open(self, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return CARRIED_UNKNOWN;
+	if (!setns(fd, CLONE_NEWNET))
+		result = carried_here(id);
+	else if (errno == EINVAL)
+		result = CARRIED_NO; /* a namespace of another kind */
+	close(fd);
+	return result;
+}
+
+/*
+ * Looks into the network namespace of that file, if it has not yet. Others say what lies there: it
+ * is not opened before it is known, as a pipe would wait for somebody, and a device may act.
+ */
 static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_PATH | O_CLOEXEC);
 	enum carried result = CARRIED_NO;
 	struct statfs fs;
 	struct stat st;
@@ -104,16 +126,12 @@ static enum carried carried_in(const char *path, uint32_t id, struct seen *seen)
 	else if (fs.f_type != NSFS_MAGIC) /* being made or removed, or left by a killed process */
 		result = CARRIED_NO;
 	else if (!seen_before(seen, st.st_ino))
-		result = !setns(fd, CLONE_NEWNET) ? carried_here(id)
-			 : errno == EINVAL	  ? CARRIED_NO /* a namespace of another kind */
-						  : CARRIED_UNKNOWN;
+		result = carried_within(fd, id);
 	close(fd);
 	return result;
 }
 
-/*
- * The namespace that a link leads to, if it leads to one. It is not opened before that is known:
- * what else a process has open may wait for somebody. Nor is a file system asked that may be away.
+/* The namespace that a link leads to, if it leads to one. No file system is asked that may be away.
  */
 static enum carried carried_behind(const char *path, uint32_t id, struct seen *seen)
 {

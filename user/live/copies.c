@@ -123,11 +123,22 @@ static int is_alone(const struct attached *a, struct policy_error *error)
 		   : 0;
 }
 
-int copies_lock_of(struct attached *a, struct policy_error *error)
+int copies_lock_still(struct attached *a, struct policy_error *error)
 {
 	int fd = copies_lock(error);
 
-	if (fd >= 0 && (attached_still(a, error) || is_alone(a, error))) {
+	if (fd >= 0 && attached_still(a, error)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int copies_lock_of(struct attached *a, struct policy_error *error)
+{
+	int fd = copies_lock_still(a, error);
+
+	if (fd >= 0 && is_alone(a, error)) {
 		close(fd);
 		return -1;
 	}

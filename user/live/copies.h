@@ -13,9 +13,12 @@
 int copies_lock(struct policy_error *error);
 /*
  * The same, of a pacer that is still there, or has another program by now over the same state
- * (attached_still): what was begun while that came is done to what is in force since.
+ * (attached_still): what was begun while that came is done to what is in force since. Not of one
+ * that judges beside a second one, which a change would not reach.
  */
 int copies_lock_of(struct attached *a, struct policy_error *error);
+/* The same of one beside a second one, too: for what changes nothing of its policy. */
+int copies_lock_still(struct attached *a, struct policy_error *error);
 /*
  * That of saves, to be closed; -1: with *error filled. Those to one file come one at a time, from
  * what they take until the file has its name, so that the later stays, be it of another state: one

@@ -18,7 +18,7 @@
 
 int load_trial_take_off(struct attached *a, struct policy_error *error)
 {
-	int fd = copies_lock_of(a, error), result = 0;
+	int fd = copies_lock_still(a, error), result = 0;
 
 	if (fd < 0)
 		return -1;

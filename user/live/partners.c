@@ -40,6 +40,18 @@ static int has_map(int prog_fd, uint32_t id)
 	return 0;
 }
 
+/* 1, 0, or -1: it cannot be read (errno). */
+static int id_has_map(uint32_t prog_id, uint32_t map_id)
+{
+	int fd = bpf_prog_get_fd_by_id(prog_id), has;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1; /* it has gone */
+	has = has_map(fd, map_id);
+	close(fd);
+	return has;
+}
+
 /* --- of this network namespace ---------------------------------------------------------------- */
 
 static int note_here(struct partners *p, uint32_t prog_id)
@@ -62,6 +74,8 @@ static int each_here(const char *ifname, void *arg)
 	if (has <= 0)
 		return has;
 	has = has_map(site.pacer_fd, p->map_id);
+	if (!has && site.second_id)
+		has = id_has_map(site.second_id, p->map_id);
 	if (has < 0)
 		has = policy_fail(p->error, 0, "%s: its program cannot be read: %s", ifname,
 				  strerror(errno));
@@ -82,18 +96,6 @@ static bool is_here(const struct partners *p, uint32_t prog_id)
 		if (p->here[i] == prog_id)
 			return true;
 	return false;
-}
-
-/* 1, 0, or -1: it cannot be read (errno). */
-static int id_has_map(uint32_t prog_id, uint32_t map_id)
-{
-	int fd = bpf_prog_get_fd_by_id(prog_id), has;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -1; /* it has gone */
-	has = has_map(fd, map_id);
-	close(fd);
-	return has;
 }
 
 /* Does an interface carry it, or the dispatcher that calls it? 1, 0, or -1: it cannot be told. */

@@ -24,7 +24,7 @@ static int begin(const struct attached *a, struct state *s, struct policy_error 
 /* `gone`: it is on no interface any more, and nobody else looks for it. */
 static int take(struct attached *a, bool gone, struct state *s, struct policy_error *error)
 {
-	int fd = gone ? copies_lock(error) : copies_lock_of(a, error), result;
+	int fd = gone ? copies_lock(error) : copies_lock_still(a, error), result;
 
 	if (fd < 0)
 		return -1;

@@ -161,7 +161,10 @@ int site_has_shadow(int prog_fd)
 	return ask_maps(prog_fd, look_for_next, &(struct asking){0});
 }
 
-/* Finds the programs with the pacer's name among those that the dispatcher calls. */
+/*
+ * Finds the first program of the pacer's name among those that the dispatcher calls; and the next
+ * that is a pacer.
+ */
 static int look_within(struct site *site)
 {
 	struct xdp_program *p = NULL;
@@ -182,10 +185,10 @@ static int look_within(struct site *site)
 	while (!site->second_id && (p = xdp_multiprog__next_prog(p, site->dispatched))) {
 		if (strcmp(xdp_program__name(p), PROGRAM) != 0)
 			continue;
-		if (site->entry)
-			site->second_id = xdp_program__id(p);
-		else
+		if (!site->entry)
 			site->entry = p;
+		else if (ask_maps(xdp_program__fd(p), look_for_control, &(struct asking){0}) > 0)
+			site->second_id = xdp_program__id(p);
 	}
 	return 0;
 }

@@ -35,8 +35,8 @@ struct site {
 	/* It may have pins (pinned.h): other tools are heeded, or it is of another version. */
 	bool tools;
 	uint32_t pacer_id, abi;
-	uint32_t second_id; /* of another of that name, which the dispatcher calls later; 0: none */
-	int pacer_fd; /* -1: none of that name */
+	uint32_t second_id; /* of another pacer, which the dispatcher calls later; 0: none */
+	int pacer_fd;	    /* -1: none of that name */
 };
 
 /* An interface without XDP is no error: its id is 0. */
