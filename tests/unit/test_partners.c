@@ -259,6 +259,11 @@ static void test_elsewhere(void **unused)
 	carried = 20; /* another's */
 	assert_int_equal(look(NULL), 0);
 	begin(20);
+	carried = of.second_id = 20; /* that judges beside it */
+	assert_int_equal(look(NULL), 0);
+	assert_int_equal(asked, 0);
+	of.second_id = 0;
+	begin(20);
 	carried = 20;
 	comes = true; /* it is one of here, by now */
 	assert_int_equal(look(NULL), 0);

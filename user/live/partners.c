@@ -69,8 +69,11 @@ static int each_here(const char *ifname, void *arg)
 {
 	struct partners *p = arg;
 	struct site site;
-	int has = attached_site(ifname, device_index(ifname, p->error), &site, p->error);
+	int has;
 
+	if (p->each && !strcmp(ifname, p->but))
+		return 0;
+	has = attached_site(ifname, device_index(ifname, p->error), &site, p->error);
 	if (has <= 0)
 		return has;
 	has = has_map(site.pacer_fd, p->map_id);
@@ -82,7 +85,7 @@ static int each_here(const char *ifname, void *arg)
 	else if (has && (note_here(p, site.pacer_id) || note_here(p, site.second_id)))
 		has = -1;
 	site_close(&site);
-	if (has <= 0 || !p->each || !strcmp(ifname, p->but))
+	if (has <= 0 || !p->each)
 		return has < 0 ? -1 : 0;
 	p->ended = p->each(ifname, p->arg);
 	return p->ended;
@@ -133,12 +136,13 @@ static int look_elsewhere(struct partners *p, uint32_t prog_id)
 }
 
 /* Programs with the map that no interface here has. Its own may be off by now, and open. */
-static int each_elsewhere(struct partners *p, uint32_t own)
+static int each_elsewhere(struct partners *p, const struct attached *own)
 {
 	uint32_t id = 0;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		int has = id == own || is_here(p, id) ? 0 : id_has_map(id, p->map_id);
+		bool known = id == own->prog_id || id == own->second_id || is_here(p, id);
+		int has = known ? 0 : id_has_map(id, p->map_id);
 
 		if (has < 0)
 			return policy_fail(p->error, 0, "program %u cannot be read: %s", id,
@@ -159,7 +163,7 @@ static int each_partner(struct partners p, const struct attached *whole, struct 
 	p.error = &why;
 	result = p.map_id ? attached_each(each_here, &p, &why) : 0;
 	if (!result && whole && whole->control->shared)
-		result = each_elsewhere(&p, whole->prog_id);
+		result = each_elsewhere(&p, whole);
 	free(p.here);
 	if (!result || p.ended)
 		return result;

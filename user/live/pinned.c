@@ -737,7 +737,6 @@ void pinned_sweep(const char *ifname, uint32_t gone)
 	close(fd);
 }
 
-
 void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left)
 {
 	char name[IF_NAMESIZE], path[PINNED_PATH];
