@@ -222,7 +222,7 @@ is_far()
 # One that is moved to another network namespace goes on with the state, so that this has to stay in one place.
 one_moves()
 {
-	local far elsewhere="of an interface of another network namespace: move that back, or .xdp-pacer unload. it there$"
+	local code far elsewhere="of an interface of another network namespace: move that back, or .xdp-pacer unload. it there$"
 
 	both_off
 	limit ten 10

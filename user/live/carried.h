@@ -16,7 +16,7 @@
  * thread: meanwhile it is in other network namespaces. It ends where it cannot come back.
  */
 bool carried_by_none(uint32_t prog_id);
-/* Does an interface carry it, whoever has it open? 1, 0, or -1: it cannot be told. The same. */
+/* Does an interface carry it, whoever has it open? 1, 0; -1: it cannot be told. One thread, too. */
 int carried_by_any(uint32_t prog_id);
 
 /* The next of a folder; NULL with *unseen true: that cannot be told. */
