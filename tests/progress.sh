@@ -10,6 +10,10 @@
 progress_look_s=5	# from one look to the next: a look takes some processes
 progress_idle_s=60	# neither said anything nor used the CPU
 progress_silent_s=600 # said nothing: a check that takes minutes says how far it is
+progress_busy_s=300	# of a CPU, used in that time: a busy machine may have given it less
+progress_late_s=1800	# said nothing, whatever it used
+
+progress_ticks=$(getconf CLK_TCK) # a second, in /proc
 
 # progress_of SESSION AWK: over its processes, with what proc(5) says of each but its name.
 progress_of()
@@ -34,12 +38,13 @@ progress_pids()
 # does not go on, and why is in $progress_why; it is left as it is.
 progress_wait()
 {
-	local session=$1 used now_used=0 said=0 now_said on_s=$SECONDS said_s=$SECONDS look_s nothing
+	local session=$1 used now_used=0 said=0 said_used now_said on_s=$SECONDS said_s=$SECONDS silent_s look_s nothing
 
 	shift
 	exec {nothing}<> <(:) # it never has anything to be read
 	progress_why=""
 	used=$(progress_used "$session")
+	said_used=$used
 	look_s=$SECONDS
 	while kill -0 "$session" 2>/dev/null; do
 		read -rt 0.1 -u "$nothing" || true
@@ -48,15 +53,18 @@ progress_wait()
 		now_said=$(stat -c %s -- "$@" | paste -sd ' ')
 		now_used=$(progress_used "$session")
 		if [[ $now_said != "$said" ]]; then
-			said=$now_said said_s=$SECONDS on_s=$SECONDS
+			said=$now_said said_used=$now_used said_s=$SECONDS on_s=$SECONDS
 		elif [[ $now_used != "$used" ]]; then
 			on_s=$SECONDS
 		fi
 		used=$now_used
+		silent_s=$((SECONDS - said_s))
 		if ((SECONDS - on_s > progress_idle_s)); then
 			progress_why="timed out: no progress for $progress_idle_s s"
-		elif ((SECONDS - said_s > progress_silent_s)); then
+		elif ((silent_s > progress_silent_s && used - said_used > progress_busy_s * progress_ticks)); then
 			progress_why="timed out: no result for $progress_silent_s s"
+		elif ((silent_s > progress_late_s)); then
+			progress_why="timed out: no result for $progress_late_s s"
 		else
 			continue
 		fi

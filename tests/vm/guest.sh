@@ -207,6 +207,7 @@ cli_without_jit()
 	before=$(cat "$jit")
 	write_policy 20
 	for way in "" --direct; do
+		echo "load $way" # its verifier is minutes at work
 		echo 0 >"$jit" || { echo "this kernel has it on always"; return 0; }
 		# shellcheck disable=SC2086 # nothing or a word
 		printed=$(xdp-pacer load v0 -c "$policy" $way 2>&1) || true
