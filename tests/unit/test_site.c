@@ -28,6 +28,7 @@ static struct {
 			struct pacer_control control;
 		};
 	} map[MAPS];
+	uint64_t load_time;
 	uint32_t ended; /* so often has the program ended before it is opened */
 } kernel;
 
@@ -92,6 +93,7 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 		return 0;
 	}
 	snprintf(program->name, sizeof(program->name), "%s", kernel.program);
+	program->load_time = kernel.load_time;
 	for (uint32_t i = 0; i < MAPS && i < program->nr_map_ids; i++)
 		((uint32_t *)(uintptr_t)program->map_ids)[i] = i + 1;
 	program->nr_map_ids = MAPS;
@@ -115,7 +117,9 @@ static struct {
 	const char *name[CALLED + 1];
 	long err; /* it cannot be read */
 	bool legacy, open;
-	uint32_t none; /* of the pacer's name, and is none */
+	uint32_t none;	   /* of the pacer's name, and is none */
+	uint32_t early;	   /* loaded at another time than the names' order says: */
+	uint64_t early_ns; /* 0: that cannot be told */
 } dispatcher;
 
 struct xdp_multiprog *xdp_multiprog__get_from_ifindex(int ifindex)
@@ -173,6 +177,8 @@ int xdp_program__fd(const struct xdp_program *p)
 {
 	kernel.program = "pacer"; /* it is asked next */
 	kernel.map[1].word[0] = xdp_program__id(p) == dispatcher.none ? 0 : PACER_MAGIC;
+	kernel.load_time =
+	    xdp_program__id(p) == dispatcher.early ? dispatcher.early_ns : xdp_program__id(p);
 	opened = 0;
 	return 0;
 }
@@ -330,22 +336,29 @@ static void test_has_a_shadow(void **unused)
 }
 
 /*
- * Two pacers, and others: the first of the name is the pacer, and it is known that there is a
- * second.
+ * Two pacers, and others: the pacer is the one that was loaded first, and it is known that there is
+ * a second. One that only has the name takes no pacer's place.
  */
 static void test_among_others(void **unused)
 {
 	static const struct {
 		const char *called[CALLED];
-		uint32_t pacer, second, none;
+		uint32_t pacer, second, none, early;
+		uint64_t early_ns;
 		bool has_other; /* than the pacer */
 	} cases[] = {
-	    {{NULL}, 0, 0, 0, false},
-	    {{"filter", "other"}, 0, 0, 0, false},
-	    {{"filter", "pacer", "other"}, 9, 0, 0, false},
-	    {{"pacer", "filter", "pacer", "pacer"}, 8, 10, 0, true},
-	    {{"pacer", "filter", "pacer", "pacer"}, 8, 11, 10, true},
-	    {{"pacer", "filter", "pacer"}, 8, 0, 10, true},
+	    {{NULL}, 0, 0, 0, 0, 0, false},
+	    {{"filter", "other"}, 0, 0, 0, 0, 0, false},
+	    {{"filter", "pacer", "other"}, 9, 0, 0, 0, 0, false},
+	    {{"pacer", "filter", "pacer", "pacer"}, 8, 10, 0, 0, 0, true},
+	    {{"pacer", "filter", "pacer", "pacer"}, 8, 11, 10, 0, 0, true},
+	    {{"pacer", "filter", "pacer"}, 8, 0, 10, 0, 0, true},
+	    {{"pacer", "filter", "pacer"}, 10, 8, 0, 10, 1, true},
+	    {{"pacer", "filter", "pacer"}, 8, 10, 0, 9, 1, true},
+	    {{"pacer", "filter", "pacer"}, 8, 0, 10, 10, 1, true},
+	    {{"pacer", "filter", "pacer"}, 8, 10, 0, 10, 0, true},
+	    {{"pacer", "filter", "pacer"}, 8, 10, 0, 8, 0, true},
+	    {{"pacer", "filter", "pacer"}, 8, 10, 8, 10, 1, true},
 	};
 
 	(void)unused;
@@ -358,8 +371,11 @@ static void test_among_others(void **unused)
 		memset(&dispatcher, 0, sizeof(dispatcher));
 		memcpy(dispatcher.name, cases[i].called, sizeof(cases[i].called));
 		dispatcher.none = cases[i].none;
+		dispatcher.early = cases[i].early;
+		dispatcher.early_ns = cases[i].early_ns;
 		assert_int_equal(site_open("eth0", 3, &site, &error), 0);
-		assert_true(site.named == (pacer != 0) && site.pacer == site.named);
+		assert_true(site.named == (pacer != 0));
+		assert_int_equal(site.pacer, pacer != cases[i].none);
 		assert_int_equal(site.id, PROGRAM_ID);
 		assert_int_equal(site.pacer_id, pacer);
 		assert_int_equal(site.second_id, cases[i].second);

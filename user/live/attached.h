@@ -39,7 +39,7 @@ struct attached {
 	uint32_t prog_id;
 	uint32_t control_id; /* of the control map: the same where the state is shared */
 	uint32_t site_id;    /* of the program that the driver calls: the dispatcher or the pacer */
-	uint32_t second_id;  /* of a pacer that the dispatcher calls after this one; 0: none */
+	uint32_t second_id;  /* of another pacer, which was loaded later; 0: none */
 	int prog_fd, counts_fd, allow4_fd, allow6_fd, leases_fd, sets_fd, set_hits_fd;
 	int tools4_fd, tools6_fd; /* whom other tools ban: looked at if control->tools */
 	struct target_maps targets;

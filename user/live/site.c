@@ -161,6 +161,41 @@ int site_has_shadow(int prog_fd)
 	return ask_maps(prog_fd, look_for_next, &(struct asking){0});
 }
 
+static bool may_be_pacer(const struct xdp_program *p)
+{
+	return !strcmp(xdp_program__name(p), PROGRAM);
+}
+
+static bool asked_is_pacer(const struct xdp_program *p)
+{
+	return ask_maps(xdp_program__fd(p), look_for_control, &(struct asking){0}) > 0;
+}
+
+/* When it was loaded, in ns since the machine began; 0: that cannot be told. */
+static uint64_t loaded_ns(const struct xdp_program *p)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(xdp_program__fd(p), &info, &len) ? 0 : info.load_time;
+}
+
+/*
+ * Of two pacers the one that was loaded first is the pacer, and the other its second, whichever the
+ * dispatcher calls first: it has counted for longer.
+ */
+static void note_second(struct site *site, struct xdp_program *p)
+{
+	struct xdp_program *first = site->entry;
+	uint64_t ns = loaded_ns(p);
+
+	if (ns && ns < loaded_ns(first) && asked_is_pacer(first)) {
+		site->entry = p;
+		p = first;
+	}
+	site->second_id = xdp_program__id(p);
+}
+
 /*
  * Finds the first program of the pacer's name among those that the dispatcher calls; and the next
  * that is a pacer.
@@ -183,12 +218,12 @@ static int look_within(struct site *site)
 		return 0;
 	}
 	while (!site->second_id && (p = xdp_multiprog__next_prog(p, site->dispatched))) {
-		if (strcmp(xdp_program__name(p), PROGRAM) != 0)
+		if (!may_be_pacer(p))
 			continue;
 		if (!site->entry)
 			site->entry = p;
-		else if (ask_maps(xdp_program__fd(p), look_for_control, &(struct asking){0}) > 0)
-			site->second_id = xdp_program__id(p);
+		else if (asked_is_pacer(p))
+			note_second(site, p);
 	}
 	return 0;
 }
@@ -208,7 +243,7 @@ bool site_has_other(const struct site *site, uint32_t id)
 	struct xdp_program *p = NULL;
 
 	while (site->dispatched && (p = xdp_multiprog__next_prog(p, site->dispatched)))
-		if (xdp_program__id(p) != id && !strcmp(xdp_program__name(p), PROGRAM))
+		if (xdp_program__id(p) != id && may_be_pacer(p))
 			return true;
 	return false;
 }

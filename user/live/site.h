@@ -35,7 +35,7 @@ struct site {
 	/* It may have pins (pinned.h): other tools are heeded, or it is of another version. */
 	bool tools;
 	uint32_t pacer_id, abi;
-	uint32_t second_id; /* of another pacer, which the dispatcher calls later; 0: none */
+	uint32_t second_id; /* of another pacer, which was loaded later; 0: none */
 	int pacer_fd;	    /* -1: none of that name */
 };
 
