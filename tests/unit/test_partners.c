@@ -32,6 +32,7 @@ static uint32_t having[8];
 
 static uint32_t program_of_fd[FDS];
 static const char *gone, *unseen; /* interfaces */
+static bool unseen_then;	  /* once it was asked whether a program is carried */
 static uint32_t unread;		  /* a program */
 static int cause;		  /* why: an errno */
 static bool unlisted, no_memory;
@@ -78,7 +79,7 @@ int attached_site(const char *ifname, int ifindex, struct site *site, struct pol
 	assert_string_equal(ifname, interfaces[ifindex - 1].name);
 	if (gone && !strcmp(ifname, gone))
 		return 0;
-	if (unseen && !strcmp(ifname, unseen))
+	if (unseen && !strcmp(ifname, unseen) && (asked || !unseen_then))
 		return policy_fail(why, 0, "%s: it cannot be seen", ifname);
 	*site = (struct site){
 	    .pacer_id = comes && asked && ifindex == 3 ? 20 : interfaces[ifindex - 1].program,
@@ -182,7 +183,7 @@ static void begin(uint32_t also)
 	gone = unseen = NULL;
 	unread = carried = called = 0;
 	cause = 0;
-	unlisted = no_memory = hidden = blind = comes = false;
+	unlisted = no_memory = hidden = blind = comes = unseen_then = false;
 	control.shared = 1;
 }
 
@@ -295,6 +296,11 @@ static void test_untold(void **unused)
 	(void)unused;
 	begin(0);
 	unseen = "s2";
+	fails("s2: it cannot be seen");
+	begin(20);
+	carried = 20;
+	unseen = "s2";
+	unseen_then = true;
 	fails("s2: it cannot be seen");
 	begin(0);
 	unread = 11;
