@@ -182,6 +182,7 @@ $(BUILD)/unit/test_ends: LINK := -Wl,--wrap=write,--wrap=fopencookie
 $(BUILD)/unit/test_follow: LINK := -Wl,--wrap=fopen
 $(BUILD)/unit/test_notes: LINK := -Wl,--wrap=fopen,--wrap=getuid
 $(BUILD)/unit/test_partners: LINK := -Wl,--wrap=reallocarray
+$(BUILD)/unit/test_keyed $(BUILD)/unit/test_shared $(BUILD)/unit/test_tally: LINK := -Wl,--wrap=getrandom
 $(BUILD)/unit/test_attached: LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=reallocarray,--wrap=link_of_altname
 $(BUILD)/unit/test_several: LINK := -Wl,--wrap=link_of_altname
 $(BUILD)/unit/test_say: LINK := -Wl,--wrap=ends_hold,--wrap=ends_stream,--wrap=ends_blind

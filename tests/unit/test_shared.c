@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <cmocka.h>
 
@@ -27,6 +28,15 @@
 #define WORD(left) (&(struct shared_word){.left_ns = (left)})
 
 static uint64_t now;
+static bool no_secret; /* there are no random numbers */
+
+ssize_t __real_getrandom(void *to, size_t n, unsigned int flags);
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags);
+
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
+{
+	return no_secret ? -1 : __real_getrandom(to, n, flags);
+}
 
 /* --- a word at a time --------------------------------------------------------------------------
  */
@@ -1588,9 +1598,55 @@ static void test_what_is_of_no_account(void **unused)
 	shared_free(&s);
 }
 
+/* Strangers choose their addresses, and not the places where these come to lie. */
+static void test_each_has_its_secret(void **unused)
+{
+	struct shared a, b;
+
+	(void)unused;
+	read_nothing(&a);
+	read_nothing(&b);
+	look(&a, "x", now + S);
+	look(&b, "x", now + S);
+	assert_memory_not_equal(&a.keyed, &b.keyed, sizeof(a.keyed));
+	shared_free(&a);
+	no_secret = true;
+	read_nothing(&a);
+	shared_there(&a, "x", WORD(S), 1, now);
+	assert_true(a.starved && !a.n);
+	no_secret = false;
+	shared_there(&a, "x", WORD(S), 1, now);
+	assert_true(!a.starved && a.n == 1);
+	shared_free(&a);
+	shared_free(&b);
+}
+
+/* A store may have keys of any length. */
+static void test_a_key_that_is_too_long(void **unused)
+{
+	char key[4 * SHARED_KEY];
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	look(&s, "x", now + S);
+	for (size_t len = SHARED_KEY - 1; len < sizeof(key); len++) {
+		memset(key, 'k', len);
+		key[len] = 0;
+		shared_there(&s, key, WORD(S), 1, now);
+		assert_int_equal(shared_knows(&s, key, 1), len < SHARED_KEY);
+		shared_absent(&s, key, now);
+		shared_barred(&s, key);
+	}
+	assert_int_equal(s.n, 2);
+	shared_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_each_has_its_secret),
+	    cmocka_unit_test(test_a_key_that_is_too_long),
 	    cmocka_unit_test(test_a_ban_is_told_and_its_lifting),
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),

@@ -5,11 +5,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <cmocka.h>
 
 #include "inspect/tally.h"
 #include "plan/keymask.h"
+
+static bool no_secret; /* there are no random numbers */
+
+ssize_t __real_getrandom(void *to, size_t n, unsigned int flags);
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags);
+
+ssize_t __wrap_getrandom(void *to, size_t n, unsigned int flags)
+{
+	return no_secret ? -1 : __real_getrandom(to, n, flags);
+}
 
 static struct pacer_packet packet(uint8_t family)
 {
@@ -306,6 +317,46 @@ static void test_read_wrong(void **state)
 	assert_int_equal(tally_key_read(&dport, address, &read), -1);
 }
 
+#define PLACES 1024u
+
+/* All keys that there is room for are found again, and no others. */
+static void test_table(void **unused)
+{
+	struct tally_key key = {.family = PACER_FAMILY_4, .limit = 3, .rule = 2};
+	struct tally t, other;
+
+	(void)unused;
+	assert_int_equal(tally_open(&t, PLACES, sizeof(uint32_t)), 0);
+	assert_int_equal(tally_room(&t), PLACES / 8 * 7);
+	for (uint32_t i = 0; i < tally_room(&t); i++) {
+		uint32_t *note;
+
+		key.word[0] = i << 20 | i >> 12;
+		assert_null(tally_find(&t, &key));
+		note = tally_put(&t, &key);
+		assert_non_null(note);
+		*note = i;
+		assert_ptr_equal(tally_put(&t, &key), note);
+	}
+	for (uint32_t i = 0; i < tally_room(&t); i++) {
+		key.word[0] = i << 20 | i >> 12;
+		key.limit = 3;
+		assert_int_equal(*(uint32_t *)tally_find(&t, &key), i);
+		key.limit = 4;
+		assert_null(tally_find(&t, &key));
+	}
+	assert_int_equal(t.n, tally_room(&t));
+	assert_null(tally_put(&t, &key));
+	assert_int_equal(t.lost, 1);
+	assert_int_equal(tally_open(&other, PLACES, 1), 0);
+	assert_memory_not_equal(&other.keyed, &t.keyed, sizeof(t.keyed));
+	tally_close(&other);
+	tally_close(&t);
+	no_secret = true;
+	assert_int_equal(tally_open(&t, PLACES, 1), -1);
+	no_secret = false;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -314,6 +365,7 @@ int main(void)
 	    cmocka_unit_test(test_read),	   cmocka_unit_test(test_vlans),
 	    cmocka_unit_test(test_ttls),	   cmocka_unit_test(test_values),
 	    cmocka_unit_test(test_no_family),	   cmocka_unit_test(test_read_wrong),
+	    cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

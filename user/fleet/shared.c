@@ -6,6 +6,8 @@
 
 #define SECOND_NS 1000000000ull
 
+_Static_assert(SHARED_KEY <= KEYED_BYTES, "a key is hashed whole");
+
 static bool differ(uint64_t a_ns, uint64_t b_ns)
 {
 	return a_ns > b_ns ? a_ns - b_ns > SHARED_SLACK_NS : b_ns - a_ns > SHARED_SLACK_NS;
@@ -59,24 +61,25 @@ static bool prevails(const struct shared_item *item)
 
 /* --- items by their keys --------------------------------------------------------------------- */
 
+/* Where it is, or would go. There is always a free place. */
 static size_t place_of(const struct shared *s, const char *key)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-	size_t at;
+	struct keyed_probe probe = keyed_probe(&s->keyed, key, strlen(key), s->places);
+	size_t at = probe.place;
 
-	for (const char *c = key; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
-	at = (hash ^ hash >> 29) & (s->places - 1);
 	while (s->place[at] && strcmp(s->at[s->place[at] - 1].key, key))
-		at = (at + 1) & (s->places - 1);
+		at = (at + probe.step) & (s->places - 1);
 	return at;
 }
 
 static struct shared_item *find(const struct shared *s, const char *key)
 {
-	size_t at = s->places ? place_of(s, key) : 0;
+	size_t at;
 
-	return s->places && s->place[at] ? &s->at[s->place[at] - 1] : NULL;
+	if (!s->places || strlen(key) >= SHARED_KEY)
+		return NULL;
+	at = place_of(s, key);
+	return s->place[at] ? &s->at[s->place[at] - 1] : NULL;
 }
 
 /* All places anew: half of them are free at least. */
@@ -97,7 +100,7 @@ static bool make_room(struct shared *s)
 		return true;
 	if (s->n >= SHARED_MAX)
 		return false;
-	at = realloc(s->at, room * sizeof(*at));
+	at = s->room || !keyed_begin(&s->keyed) ? realloc(s->at, room * sizeof(*at)) : NULL;
 	s->at = at ? at : s->at;
 	place = at ? calloc(2 * room, sizeof(*place)) : NULL;
 	if (!place) {
@@ -106,7 +109,7 @@ static bool make_room(struct shared *s)
 	}
 	free(s->place);
 	s->place = place;
-	s->places = 2 * room;
+	s->places = (uint32_t)(2 * room);
 	s->room = room;
 	put_all(s);
 	return true;

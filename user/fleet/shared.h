@@ -50,6 +50,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "config/keyed.h"
+
 #define SHARED_KEY	128 /* of an item, with its NUL */
 #define SHARED_VALUE	64  /* of its value, with its NUL */
 #define SHARED_NEVER	UINT64_MAX
@@ -131,7 +133,8 @@ struct shared {
 	struct shared_item *at;
 	size_t n, room;
 	uint32_t *place; /* by hash: 1 + the item's number */
-	size_t places;
+	uint32_t places;
+	struct keyed keyed;	 /* for keys have addresses that strangers choose */
 	size_t next;		 /* where the next batch begins to look */
 	bool whole;		 /* all that the store has was read; nothing is told before */
 	enum shared_found found; /* what the look that goes on comes to; set by who looks */

@@ -11,6 +11,7 @@
 #include "sets/words.h"
 
 _Static_assert(sizeof(struct tally_key) % 4 == 0, "a key has no padding that could differ");
+_Static_assert(sizeof(struct tally_key) <= KEYED_BYTES, "a key is hashed whole");
 
 #define NOTE_AT ((sizeof(struct tally_key) + 7) / 8 * 8)
 
@@ -416,6 +417,8 @@ int tally_open(struct tally *t, uint32_t places, size_t note_size)
 
 	*t = (struct tally){
 	    .note_size = note_size, .stride = NOTE_AT + (note_size + 7) / 8 * 8, .places = places};
+	if (keyed_begin(&t->keyed))
+		return -1;
 	at = mmap(NULL, places * t->stride, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
@@ -444,13 +447,10 @@ static struct tally_key *place_at(const struct tally *t, uint32_t i)
 /* The key's place, or the free one where it would go. There is always a free one. */
 static struct tally_key *place_of(const struct tally *t, const struct tally_key *key)
 {
-	uint64_t h = (uint64_t)key->rule << 16 | key->limit << 8 | key->family;
-	uint32_t i;
+	struct keyed_probe probe = keyed_probe(&t->keyed, key, sizeof(*key), t->places);
 
-	for (i = 0; i < PACER_KEY_WORDS; i++)
-		h = (h ^ key->word[i]) * 0x9e3779b97f4a7c15 ^ h >> 29;
-	for (i = h >> 32;; i++) {
-		struct tally_key *at = place_at(t, i & (t->places - 1));
+	for (uint32_t i = probe.place;; i = (i + probe.step) & (t->places - 1)) {
+		struct tally_key *at = place_at(t, i);
 
 		if (at->family == PACER_FAMILY_NONE || !memcmp(at, key, sizeof(*key)))
 			return at;

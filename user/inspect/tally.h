@@ -15,6 +15,7 @@
 
 #include "abi.h"
 #include "parse.h"
+#include "config/keyed.h"
 #include "config/policy.h"
 
 #define TALLY_TEXT 320 /* a key's text and its end */
@@ -30,6 +31,7 @@ struct tally {
 	uint8_t *at;
 	size_t note_size, stride;
 	uint32_t places, n;
+	struct keyed keyed;
 	uint64_t lost; /* calls of tally_put that found no room */
 };
 
@@ -49,7 +51,8 @@ int tally_key_read(const struct policy_key *kind, const char *text, struct pacer
 /* Are its values, if it has some, of the limit's sets? Those that are bare numbers are. */
 bool tally_key_fits(const struct pacer_limiter *limiter, const struct pacer_packet *pkt);
 
-/* Room for 7/8 of `places` keys (a power of two) with a note of `note_size` each; -1: no memory. */
+/* Room for 7/8 of `places` keys (a power of two) with a note of `note_size` each; -1: no
+ * memory, or no random numbers. */
 int tally_open(struct tally *t, uint32_t places, size_t note_size);
 void tally_close(struct tally *t);
 
