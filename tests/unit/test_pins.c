@@ -977,6 +977,57 @@ static void test_a_program_goes_meanwhile(void **unused)
 	assert_true(n == 1 && !there("/xdp-pacer/lo"));
 }
 
+static const char *in_root(const char *path)
+{
+	static char at[256];
+
+	snprintf(at, sizeof(at), "%s%s", root, path);
+	return at;
+}
+
+static void put_link(const char *to, const char *path)
+{
+	char from[256];
+
+	snprintf(from, sizeof(from), "%s", in_root(to));
+	make(path, ""); /* with its folder */
+	assert_int_equal(remove(in_root(path)), 0);
+	assert_int_equal(symlink(from, in_root(path)), 0);
+}
+
+/* Anybody may put links where anybody may write to the BPF file system: what they lead to stays. */
+static void test_what_links_lead_to_stays(void **unused)
+{
+	int n = 0;
+
+	(void)unused;
+	begin();
+	make("/victim/file", "");
+	put_link("/victim", "/xdp-pacer/being-made-by-process-1-0");
+	put_link("/victim", "/xdp/dispatch-1-4000000");
+	pinned_clean(false, no_note, &n);
+	assert_true(n == 1 && !there("/xdp-pacer/being-made-by-process-1-0"));
+	pins_sweep(1, NULL);
+	assert_false(there("/xdp/dispatch-1-4000000"));
+	assert_true(there("/victim/file"));
+
+	begin();
+	make("/victim/file", "");
+	assert_int_equal(__real_unlinkat(AT_FDCWD, in_root("/victim/file"), 0), 0);
+	put_link("/victim", "/xdp-pacer/lo"); /* an empty folder gives way, and this is none */
+	assert_int_equal(pinned_check("lo", &of_none, &error), -1);
+	assert_non_null(strstr(error.text, "is not this tool's"));
+	n = 0;
+	pinned_clean(false, no_note, &n);
+	assert_true(!n && there("/victim"));
+
+	begin();
+	make("/victim/shadow-of-1-by-3", ""); /* as if the folder of all were another's */
+	put_link("/victim", "/xdp-pacer");
+	pins_drop_shadow(2, 3, NULL);
+	assert_true(there("/victim/shadow-of-1-by-3"));
+}
+
 static void keep_cause(const char *name, int cause, void *to)
 {
 	assert_string_equal(name, "left");
@@ -1068,7 +1119,7 @@ static void test_shadow_is_pinned(void **unused)
 	assert_int_equal(put_shadow(0, 0, false, EPERM), -1);
 	assert_string_equal(
 	    error.text, "lo: the program of its shadow cannot be read: Operation not permitted");
-	assert_int_equal(put_shadow(3, 3, false, EACCES), -1);
+	assert_int_equal(put_shadow(3, 4, false, EACCES), -1);
 	assert_non_null(
 	    strstr(error.text, "which its shadow is kept by: Permission denied: be root"));
 	assert_int_equal(put_shadow(3, 1, true, EROFS), -1);
@@ -1880,6 +1931,7 @@ int main(void)
 	    TEST(test_one_is_unseen),
 	    TEST(test_they_may_be_elsewhere),
 	    TEST(test_a_program_goes_meanwhile),
+	    TEST(test_what_links_lead_to_stays),
 	    TEST(test_whether_used_is_unseen),
 	    TEST(test_which_maps_are_whose),
 	    TEST(test_what_is_unseen_is_told),

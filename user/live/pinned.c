@@ -59,6 +59,15 @@ static const char *path_of(char path[PATH_MAX], const char *folder, const char *
 	return path;
 }
 
+/* Of the folder, without a slash behind it: a link, or a map that is pinned by that name, is no
+ * folder. */
+static const char *path_itself(char path[PATH_MAX], const char *folder)
+{
+	path_of(path, folder, "");
+	path[strlen(path) - 1] = 0;
+	return path;
+}
+
 _Static_assert(PINNED_PATH >= PATH_MAX, "a path has room");
 
 const char *pinned_path(const char *ifname, char path[PINNED_PATH])
@@ -238,7 +247,7 @@ static int count_one(int fd, const char *name, void *unused)
 static bool is_empty(const char *folder)
 {
 	char path[PATH_MAX];
-	int fd = open(path_of(path, folder, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(path_itself(path, folder), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bool empty;
 
 	if (fd < 0)
@@ -323,9 +332,7 @@ static int check_folder(const char *ifname, const struct pinned_ids *instead,
 	struct stat st;
 	int is;
 
-	path_of(path, folder, "");
-	path[strlen(path) - 1] = 0; /* a map that is pinned by that name is there, too */
-	if (lstat(path, &st))
+	if (lstat(path_itself(path, folder), &st))
 		return errno == ENOENT ? 0 : unseen(ifname, path, errno, error);
 	if (!statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &is_at) &&
 	    is_at.stx_attributes & STATX_ATTR_MOUNT_ROOT)

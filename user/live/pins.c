@@ -28,15 +28,24 @@
 
 /* --- the pins ------------------------------------------------------------------------------- */
 
+/* Where anybody may write to the BPF file system, anybody may put a link to a folder there. */
+static int open_folder(int parent_fd, const char *name)
+{
+	return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 int pins_make_folder(int parent_fd, const char *name)
 {
-	int cause;
+	int fd, cause;
 
 	if (mkdirat(parent_fd, name, 0755))
 		return -1;
-	if (!fchmodat(parent_fd, name, 0755, 0))
+	fd = open_folder(parent_fd, name);
+	cause = fd < 0 || fchmod(fd, 0755) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (!cause)
 		return 0;
-	cause = errno;
 	unlinkat(parent_fd, name, AT_REMOVEDIR);
 	errno = cause;
 	return -1;
@@ -44,11 +53,13 @@ int pins_make_folder(int parent_fd, const char *name)
 
 bool pins_remove_folder(int parent_fd, const char *name)
 {
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_folder(parent_fd, name);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 	int cause = 0;
 
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return !unlinkat(parent_fd, name, 0);
 	while (d && (e = readdir(d)))
 		if (e->d_name[0] != '.' && unlinkat(fd, e->d_name, 0) && !cause)
 			cause = errno;
@@ -109,7 +120,7 @@ const char *pins_advice(int err)
 
 int pins_open_locked(const char *folder)
 {
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_folder(AT_FDCWD, folder);
 	struct statfs fs;
 
 	if (fd >= 0 && (fstatfs(fd, &fs) || file_lock(fd, LOCK_TO_CHANGE, folder))) {
@@ -354,8 +365,7 @@ static int drop_if_of(int fd, const char *name, void *prog_id)
 static void drop_of_another_index(uint32_t prog_id)
 {
 	char folder[PATH_MAX / 2];
-	int fd = open(folder_path(PINS_SHADOWS, folder, sizeof(folder)),
-		      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_folder(AT_FDCWD, folder_path(PINS_SHADOWS, folder, sizeof(folder)));
 
 	if (fd < 0)
 		return;

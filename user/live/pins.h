@@ -95,7 +95,10 @@ int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg
  * pins are is said by their own modes. -1: errno says why, and it is not there or was there before.
  */
 int pins_make_folder(int parent_fd, const char *name);
-/* Empties and removes the folder `name` of parent_fd, which has no folders. */
+/*
+ * Empties and removes the folder `name` of parent_fd, which has no folders. Of what has the name
+ * and is none, such as a link, nothing else goes.
+ */
 bool pins_remove_folder(int parent_fd, const char *name);
 
 #endif
