@@ -12,7 +12,7 @@
 
 TABLE=$here/../../docs/rights.md
 
-# with "CAP CAP" PROGRAM...: as nobody, with these capabilities.
+# with "CAP CAP" PROGRAM...: as nobody, with these capabilities. LOCK_MODE: of the lock, which is root's.
 with()
 {
 	local caps=-all cap
@@ -22,12 +22,12 @@ with()
 	done
 	# shellcheck disable=SC2016
 	in_server timeout -k 1 "$hang_s" unshare -m sh -c '
-		mount -t tmpfs none /run && : >/run/xdp-pacer.lock && chmod 666 /run/xdp-pacer.lock || exit 99
+		mount -t tmpfs none /run && install -m "$2" /dev/null /run/xdp-pacer.lock || exit 99
 		caps=$1
-		shift
+		shift 2
 		exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
 			--inh-caps "$caps" --ambient-caps "$caps" --bounding-set "$caps" "$@"' \
-		sh "$(tr A-Z a-z <<<"$caps")" "${@:2}"
+		sh "$(tr A-Z a-z <<<"$caps")" "${LOCK_MODE:-666}" "${@:2}"
 }
 
 # as "CAP CAP" VERB...: the same of xdp-pacer.
@@ -197,6 +197,18 @@ lock_to_read()
 	for verb in status stats events; do
 		look 0600 "$verb" >/dev/null || fail "$verb reads the lock" || return
 	done
+}
+
+# Whoever waits for a load on trial to end takes the pacer off under the lock: it is not begun without that right.
+trial_wants_the_lock()
+{
+	off
+	LOCK_MODE=600 as "CAP_SYS_ADMIN CAP_NET_ADMIN" load s0 -c "$open/one.yaml" >/dev/null ||
+		fail "a load wants the lock" || return
+	off
+	LOCK_MODE=600 refused 1 '/run/xdp-pacer.lock: Permission denied: be root, or of the group xdp-pacer' \
+		as "CAP_SYS_ADMIN CAP_NET_ADMIN" load s0 -c "$open/one.yaml" --confirm-within 60s || return
+	equal "$(what_is_on s0)" "{}" "what a load on trial left"
 }
 
 # What others may read, and a folder where they may write.
@@ -409,6 +421,7 @@ open=$work/open bin=$work/open/xdp-pacer
 put_in_the_open
 check rights-of-each-verb the_table
 check rights-lock-to-read lock_to_read
+check rights-trial-wants-the-lock trial_wants_the_lock
 check rights-pins-of-root pins_of_root
 check rights-pins-before pins_before
 check rights-pins-unseen pins_unseen

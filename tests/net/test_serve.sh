@@ -163,6 +163,27 @@ and_unload_on_trial()
 	stop TERM 0
 }
 
+# A policy that somebody tries goes on when the service begins; its own is put in force after that. So it is for the
+# memory that its policy asks for.
+begun_on_trial()
+{
+	limit one 10
+	limit two 20
+	pacer load s0 -c "$work/one.yaml" >/dev/null
+	pacer apply s0 -c "$work/two.yaml" --confirm-within 1h >/dev/null
+	(echo "memory: 32M" && grep -v '^memory:' "$work/one.yaml") >"$work/more.yaml"
+	mv "$work/more.yaml" "$work/one.yaml"
+	serve
+	begun "taken over as it was"
+	grep -q "s0: a policy waits to be confirmed: the service's own was not put in force" "$work/err" ||
+		fail "$(cat "$work/err")" || return
+	grep -q "s0: memory: the state stays as large as it was at load" "$work/err" || fail "$(cat "$work/err")" || return
+	arrive "20" n=25
+	stop TERM 0
+	pacer confirm s0 >/dev/null
+	off
+}
+
 # ends_by SIGNAL OPTION...: `serve` whose policy somebody is yet to write ends.
 ends_by()
 {
@@ -466,6 +487,7 @@ check serve-and-unload and_unload
 check serve-without-its-values without_its_values
 check serve-says-what-is-left-out says_what_is_left_out
 check serve-and-unload-on-trial and_unload_on_trial
+check serve-begun-on-trial begun_on_trial
 check serve-not-begun not_begun
 check serve-saves-behind-another saves_behind_another
 check serve-killed killed

@@ -106,6 +106,7 @@ static uint32_t leaves;	     /* the pacer before goes as this one comes */
 static uint32_t followed_by; /* the same, right after it */
 static struct attach_options options;
 static int refused; /* errno of attaching without libxdp; 0: it works */
+static bool linked; /* what is on the interface is attached by a BPF link */
 static enum { NOTHING, DOWN, FRAGS, SHADOW, PINS } refuses; /* what is in the way of it */
 static const char *verifier_says; /* of a program that it refuses; NULL: it takes them */
 static int verifier_err;	  /* and for what error */
@@ -459,6 +460,11 @@ int bpf_xdp_attach(int ifindex, int prog_fd, __u32 flags, const struct bpf_xdp_a
 
 	if (refused)
 		return -refused;
+	if (linked) {
+		libbpf_prints("libbpf: Kernel error message: %s\n",
+			      "Can't replace active BPF XDP link");
+		return -EBUSY;
+	}
 	if (stolen_by) {
 		*i = (struct interface){.program = {stolen_by}, .foreign = i->foreign};
 		stolen_by = 0;
@@ -1111,6 +1117,19 @@ static void test_another_was_faster(void **unused)
 	assert_says("eth0: its pacer was taken off or replaced meanwhile: try again");
 }
 
+/* By a BPF link: nobody else changes that, and it is no matter of who was faster. */
+static void test_held_by_a_link(void **unused)
+{
+	(void)unused;
+	begin_anew(&instead, false);
+	linked = true;
+	assert_int_equal(load_one(), -1);
+	linked = false;
+	assert_says("eth0: the program was not attached: Device or resource busy: a BPF link holds "
+		    "the program there: end the process that attached it, or remove the link "
+		    "(`bpftool link`, and `bpftool link detach id ID`)");
+}
+
 /* And right after it. */
 static void test_another_followed(void **unused)
 {
@@ -1659,6 +1678,7 @@ int main(void)
 	    cmocka_unit_test(test_whole_or_nothing),
 	    cmocka_unit_test(test_no_memory),
 	    cmocka_unit_test(test_another_was_faster),
+	    cmocka_unit_test(test_held_by_a_link),
 	    cmocka_unit_test(test_another_followed),
 	    cmocka_unit_test(test_two_at_once),
 	    cmocka_unit_test(test_beside_others),

@@ -42,6 +42,7 @@ static struct {
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
 	bool no_upgrade, no_change, no_lock;
+	bool pending;	     /* a policy of what is there waits to be confirmed */
 	bool lapsed, no_way; /* nobody confirmed what is there, and it can be taken off or not */
 	bool no_save, on_trial, is_off, left;
 	int unnoticed;			 /* by systemd: -errno */
@@ -270,6 +271,12 @@ int change_apply(struct attached *a, const char *text, const struct set_texts *s
 	return 0;
 }
 
+uint64_t copies_pending_ns(const struct attached *a)
+{
+	assert_int_equal(a->ifindex, 3);
+	return on.pending;
+}
+
 void attached_release(struct attached *a)
 {
 	released++;
@@ -484,6 +491,12 @@ void joined_noted(const struct attached *a)
 	(void)a;
 }
 
+void memory_noted(const struct attached *a, const struct policy *p)
+{
+	assert_true(a == &pacer || a->ifindex == 3);
+	assert_true(served == SERVED_TAKEN_OVER || p);
+}
+
 void tags_noted(const struct attached *a)
 {
 	(void)a;
@@ -648,7 +661,12 @@ static void test_one_is_there(void **unused)
 	on.abi = PACER_ABI_VERSION;
 	assert_int_equal(serve(), 0);
 	assert_true(served == SERVED_TAKEN_OVER && upgrades == 1 && changes == 1 && !loads);
-	on.no_change = true;
+	on.pending = on.no_change = true; /* somebody tries a policy: that goes on */
+	assert_int_equal(serve(), 0);
+	assert_true(served == SERVED_TAKEN_OVER && upgrades == 2 && changes == 1 && !released);
+	assert_string_equal(why.text, "s0: a policy waits to be confirmed: the service's own was "
+				      "not put in force: apply it when that has ended");
+	on.pending = false;
 	assert_int_equal(serve(), -1);
 	assert_true(released == 1 && !strcmp(error.text, "s0: another changes it"));
 	on.no_upgrade = true;

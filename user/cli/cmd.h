@@ -149,6 +149,8 @@ void change_noted(struct attached *a);
 void joined_noted(const struct attached *a);
 /* The same where its policy asks for VLANs, and tags may be kept where XDP does not see them. */
 void tags_noted(const struct attached *a);
+/* The same where the policy asks for another size of its state, which is that of the load. */
+void memory_noted(const struct attached *a, const struct policy *policy);
 /* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
 /* A part of the result cannot be read: says why, and is as above. */

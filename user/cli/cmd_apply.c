@@ -12,8 +12,7 @@
 #include "live/attached.h"
 #include "live/change.h"
 #include "live/copies.h"
-#include "live/host.h"
-#include "plan/compile.h"
+#include "plan/plan.h"
 
 /* `saved`: the file that has the change, too; NULL: none. */
 static int report(const struct attached *a, const struct options *o, const struct plan *plan,
@@ -61,25 +60,6 @@ static int in_force(const struct attached *a, const struct options *o, const str
 	return report(a, o, plan, o->save);
 }
 
-/* The size of the state is that of the load. What withstands a flood is too little, not too much.
- */
-static void say_memory(const char *ifname, const struct policy *policy, uint64_t lines)
-{
-	struct compile_host host = {host_resolution_ns(), host_now_ns(), 1};
-	struct policy_error ignored = {0}; /* the change itself says what is wrong */
-	uint64_t bytes;
-
-	if (policy->memory_bytes == POLICY_MEMORY_DEFAULT && !policy->withstand)
-		return;
-	if (compile_memory(policy, &host, &bytes, &ignored))
-		return;
-	bytes /= sizeof(struct pacer_line);
-	if (policy->withstand ? bytes > lines : bytes != lines)
-		complaint("%s: %s: the state stays as large as it was at load: unload and load to "
-			  "change it",
-			  ifname, policy->withstand ? "withstand" : "memory");
-}
-
 static int read_sets(const struct attached *a, struct policy *policy, struct set_texts *sets,
 		     struct policy_error *error)
 {
@@ -108,7 +88,7 @@ static int run_apply(struct options *o)
 		attached_release(&a);
 		code = complain(o->policy, &error);
 	} else {
-		say_memory(o->args[0], policy, a.n_lines);
+		memory_noted(&a, policy);
 		code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);
 		set_texts_free(&sets);
 		if (code >= 0) {

@@ -105,7 +105,9 @@ static int attach_all(const struct options *o, const struct attach_options *load
 {
 	int fd = -1, result;
 
-	if (make_way(o, error) || (load->replace && (fd = copies_lock(error)) < 0))
+	/* Who waits for a trial to end takes the pacer off under the lock. */
+	if (make_way(o, error) || (o->confirm_ns && copies_may_lock(error)) ||
+	    (load->replace && (fd = copies_lock(error)) < 0))
 		return -1;
 	result = attach_pacers((const char *const *)o->args, (size_t)o->n_args, load, begin, a,
 			       replaced, error);

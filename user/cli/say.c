@@ -12,9 +12,11 @@
 #include "config/text.h"
 #include "live/copies.h"
 #include "live/ends.h"
+#include "live/host.h"
 #include "live/joined.h"
 #include "live/notes.h"
 #include "live/tags.h"
+#include "plan/compile.h"
 
 #define LINE_MAX_BYTES 8192 /* room for two paths */
 
@@ -171,6 +173,23 @@ void tags_noted(const struct attached *a)
 	if (tags_asked(&a->copy[copies_in_force(a)].policy) &&
 	    tags_note(a->ifname, !strcmp(a->mode, "skb"), text))
 		complaint("%s: %s", a->ifname, text);
+}
+
+/* What withstands a flood is too little, not too much. */
+void memory_noted(const struct attached *a, const struct policy *policy)
+{
+	struct compile_host host = {host_resolution_ns(), host_now_ns(), 1};
+	struct policy_error ignored = {0}; /* the change itself says what is wrong */
+	uint64_t bytes, lines;
+
+	if ((policy->memory_bytes == POLICY_MEMORY_DEFAULT && !policy->withstand) ||
+	    compile_memory(policy, &host, &bytes, &ignored))
+		return;
+	lines = bytes / sizeof(struct pacer_line);
+	if (policy->withstand ? lines > a->n_lines : lines != a->n_lines)
+		complaint("%s: %s: the state stays as large as it was at load: unload and load to "
+			  "change it",
+			  a->ifname, policy->withstand ? "withstand" : "memory");
 }
 
 static int no_result(const char *why)

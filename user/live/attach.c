@@ -163,7 +163,7 @@ static int attach_failed(const struct loading *l, int err)
 		return policy_fail(l->error, 0, "%s: %s (%s)", l->ifname,
 				   device_advice(l->ifname, advice, sizeof(advice)),
 				   strerror(-err));
-	if (err == -EBUSY || err == -EEXIST)
+	if ((err == -EBUSY || err == -EEXIST) && !complaint_of_link())
 		return was_faster(l, err);
 	return policy_fail(l->error, 0, "%s: the program was not attached: %s%s", l->ifname,
 			   strerror(-err), complaint_cause());

@@ -61,9 +61,17 @@ void complaint_begin(void)
 	libxdp_set_print(print_libxdp);
 }
 
+bool complaint_of_link(void)
+{
+	return strstr(complaint, "BPF XDP link");
+}
+
 const char *complaint_cause(void)
 {
-	return complaint;
+	return complaint_of_link() ? ": a BPF link holds the program there: end the process that "
+				     "attached it, or remove "
+				     "the link (`bpftool link`, and `bpftool link detach id ID`)"
+				   : complaint;
 }
 
 bool complaint_refused(void)

@@ -12,8 +12,10 @@
 
 /* Forgets what was kept. From here on the libraries print nothing. */
 void complaint_begin(void);
-/* The last complaint since then, as ": TEXT"; "": there was none. */
+/* The last complaint since then, as ": TEXT", or what to do about it; "": there was none. */
 const char *complaint_cause(void);
+/* Does it say that the interface's program is attached by a BPF link? No other call changes it. */
+bool complaint_of_link(void);
 /* Did the verifier refuse the program? Then its reason, as ": TEXT" or "". */
 bool complaint_refused(void);
 const char *complaint_verifier(void);

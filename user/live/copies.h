@@ -11,6 +11,8 @@
 
 /* The lock, to be closed; -1: with *error filled. */
 int copies_lock(struct policy_error *error);
+/* Could it be taken by the rights that it wants? 0, or -1 with *error filled. It does not wait. */
+int copies_may_lock(struct policy_error *error);
 /*
  * The same, of a pacer that is still there, or has another program by now over the same state
  * (attached_still): what was begun while that came is done to what is in force since. Not of one

@@ -131,8 +131,12 @@ static int load_or_restore(const struct beginning *b, const char *file, struct a
 	return load(b, NULL, a, NULL, error);
 }
 
-/* The program is replaced even by the same: which one it is cannot be told from outside. */
-static int take_over(const struct beginning *b, struct attached *a, struct policy_error *error)
+/*
+ * The program is replaced even by the same: which one it is cannot be told from outside. A policy
+ * that somebody tries goes on: it is better to pace by that than not to begin.
+ */
+static int take_over(const struct beginning *b, struct attached *a, struct policy_error *why,
+		     struct policy_error *error)
 {
 	static struct plan plan;
 	struct attach_replaced replaced;
@@ -144,6 +148,13 @@ static int take_over(const struct beginning *b, struct attached *a, struct polic
 	close(fd);
 	if (result)
 		return -1;
+	if (copies_pending_ns(a)) {
+		policy_explain(why, 0,
+			       "%s: a policy waits to be confirmed: the service's own was not put "
+			       "in force: apply it when that has ended",
+			       b->ifname);
+		return 0;
+	}
 	if (change_apply(a, b->text, b->sets, 0, &plan, error) >= 0)
 		return 0;
 	attached_release(a);
@@ -179,7 +190,7 @@ int serve_begin(const char *ifname, const struct attach_options *options, const 
 		return -1;
 	if (paced && abi == PACER_ABI_VERSION) {
 		*served = SERVED_TAKEN_OVER;
-		return take_over(&b, a, error);
+		return take_over(&b, a, why, error);
 	}
 	replacing.replace = paced;
 	if (load_or_restore(&b, file, a, served, restored, why, error))
