@@ -21,7 +21,7 @@ PKGLIBS := $(PKG) ncursesw # whose flags are for others' ideas of the C library
 WARN    ?= -Wall -Wextra -Werror
 CFLAGS  ?= -O2 -g
 # Two builds are equal wherever they are made: no path of this machine gets into what is built.
-SAME    := -ffile-prefix-map=$(CURDIR)=.
+SAME    := '-ffile-prefix-map=$(CURDIR)=.'
 DEPEND   = -MMD -MP -MT $@ -MF $@.d
 USER    := -std=gnu11 -D_GNU_SOURCE $(WARN) $(SAME) $(CPPFLAGS) -DPACER_VERSION='"$(VERSION)"' -Icommon -Iuser -I$(BUILD) \
 	   $(shell pkg-config --cflags $(PKG))
