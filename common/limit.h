@@ -792,10 +792,12 @@ PACER_INLINE void pacer_limit_cancel(const struct pacer_walk *w, const struct pa
 
 /* --- when ------------------------------------------------------------------------------------ */
 
-/* As pacer_limit_when, of a limit that is asked, by what it holds alone. */
-PACER_INLINE __u64 pacer_limit_when_asked(const struct pacer_walk *w, const struct pacer_limiter *t)
+/* As pacer_limit_when_from, of a limit that is asked, by what it holds alone. */
+PACER_INLINE __u64 pacer_limit_when_asked(const struct pacer_walk *w, const struct pacer_limiter *t,
+					  __u64 from_ns)
 {
 	struct pacer_throttle_state *state;
+	struct pacer_throttle_lease *lease;
 	struct pacer_found f;
 	struct pacer_ask q;
 	__u32 part;
@@ -814,13 +816,15 @@ PACER_INLINE __u64 pacer_limit_when_asked(const struct pacer_walk *w, const stru
 	case PACER_LIMITER_RATE:
 		pacer_record_locate(&q, &f);
 		return f.ring.line ? pacer_rate_when_fits(&t->rate, pacer_rate_read(&f.ring),
-							  w->now_ns, pacer_rate_asked(&q))
+							  from_ns, pacer_rate_asked(&q))
 				   : PACER_NEVER;
 	case PACER_LIMITER_THROTTLE:
 		state = PACER_THROTTLE_AT(w, t->base);
-		return state ? pacer_throttle_when_of(&t->throttle, pacer_throttle_part(t, part),
-						      state)
-			     : PACER_NEVER;
+		lease = PACER_LEASE_AT(w, t->base);
+		return state && lease
+			   ? pacer_throttle_when_of(&t->throttle, pacer_throttle_part(t, part),
+						    state, lease, from_ns)
+			   : PACER_NEVER;
 	case PACER_LIMITER_NONE:
 		break;
 	}
@@ -828,20 +832,28 @@ PACER_INLINE __u64 pacer_limit_when_asked(const struct pacer_walk *w, const stru
 }
 
 /*
- * The earliest time at which the limit would admit the packet, if nothing else came: never later
- * than the truth. It is exact for every kind, but for uses that other CPUs hold on lease. 0: at any
- * time; PACER_NEVER: at none. Read only; w->now_ns plays no part but in whether a draining limit is
- * still asked, and whether a rate has begun. Next to writers what is read may be of two moments.
- * Not for the packet path.
+ * The earliest time from from_ns on, which is not before w->now_ns, at which the limit would admit
+ * the packet, if nothing else came. It is exact for every kind, but for uses that other CPUs hold
+ * on lease, which may come back before. 0: at once; PACER_NEVER: at none. It may deny again after
+ * that time: a rate that begins then, and a throttle of which a lease ends. Read only; the share
+ * that a fleet's limit has is w->now_ns's. Next to writers what is read may be of two moments. Not
+ * for the packet path.
  */
-PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_limiter *t)
+PACER_INLINE __u64 pacer_limit_when_from(const struct pacer_walk *w, const struct pacer_limiter *t,
+					 __u64 from_ns)
 {
 	__u64 when_ns;
 
 	if (!pacer_walk_asks(w, t))
 		return 0;
-	when_ns = pacer_limit_when_asked(w, t);
+	when_ns = pacer_limit_when_asked(w, t, from_ns);
 	return t->until_ns && when_ns > t->until_ns ? t->until_ns : when_ns;
+}
+
+/* The same from w->now_ns on. */
+PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_limiter *t)
+{
+	return pacer_limit_when_from(w, t, w->now_ns);
 }
 
 #endif

@@ -1239,6 +1239,31 @@ PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
 			   p->bans.moving ? pacer_walk_until(w, p->secret ^ 1) : 0);
 }
 
+/* A limit is later at most so often while it waits for the others: before it begins and after, say.
+ */
+#define PACER_WHEN_LATER 2
+
+/*
+ * The earliest time from from_ns on at which all limits of the packet's rule, w->rule, would admit
+ * it, if nothing else came. Each is asked again at the time that another one says, until none is
+ * later: it may deny by then what it admits now. As pacer_limit_when_from.
+ */
+PACER_INLINE __u64 pacer_limits_when(const struct pacer_walk *w, __u64 from_ns)
+{
+	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	__u64 when_ns = from_ns, was_ns;
+	__u32 i, rounds = 0;
+
+	do {
+		was_ns = when_ns;
+		for (i = 0; i < rule->n_limiters; i++)
+			when_ns = pacer_later(
+			    when_ns, pacer_limit_when_from(w, &rule->limiter[i],
+							   pacer_later(when_ns, w->now_ns)));
+	} while (when_ns != was_ns && rounds++ < PACER_WHEN_LATER * PACER_LIMITERS_MAX);
+	return when_ns;
+}
+
 /*
  * The earliest time at which the packet would be admitted under its rule, w->rule, if nothing else
  * came: as its limits say, and its bans. As pacer_limit_when.
@@ -1246,15 +1271,10 @@ PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
 PACER_INLINE __u64 pacer_rule_when(const struct pacer_walk *w)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
-	__u64 when_ns;
-	__u32 i;
 
 	if (rule->says)
 		return rule->says == PACER_SAYS_PASS ? w->now_ns : PACER_NEVER;
-	when_ns = pacer_walk_banned_until(w);
-	for (i = 0; i < rule->n_limiters; i++)
-		when_ns = pacer_later(when_ns, pacer_limit_when(w, &rule->limiter[i]));
-	return when_ns;
+	return pacer_limits_when(w, pacer_walk_banned_until(w));
 }
 
 #endif

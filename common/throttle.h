@@ -662,34 +662,43 @@ PACER_INLINE __u32 pacer_throttle_free(const struct pacer_throttle_profile *prof
 }
 
 /*
- * The earliest time at which a use is free if nothing else comes. It is exact for a caller without
- * a lease. Other CPUs may hand back leased uses before. 0: at any time. PACER_NEVER: never. Not for
- * the packet path: it looks at every bucket.
+ * The earliest time from now_ns on at which the lease's CPU has a use if nothing else comes: exact
+ * but for what other CPUs hold on lease, which they may hand back before. What is left of its own
+ * lease it uses until that ends, and hands back from then on. 0: at any time. PACER_NEVER: never.
+ * Not for the packet path: it looks at every bucket.
  */
 PACER_INLINE __u64 pacer_throttle_when_of(const struct pacer_throttle_profile *profile, __u32 limit,
-					  const struct pacer_throttle_state *state)
+					  const struct pacer_throttle_state *state,
+					  const struct pacer_throttle_lease *lease, __u64 now_ns)
 {
 	__u64 number = pacer_load64(&state->head), tail = pacer_load64(&state->tail), when_ns = 0;
 	__u64 span_ns = profile->cooldown_ns ? profile->cooldown_ns : 1;
-	__u32 held = pacer_load(&state->held);
+	__u32 held = pacer_load(&state->held), back = lease->left;
 
 	if (!limit)
 		return PACER_NEVER;
-	for (; held >= limit && number < tail; number++) {
+	if (back && now_ns <= lease->until_ns)
+		return 0;
+	if (lease->bucket - number >= tail - number) /* that bucket is gone */
+		back = 0;
+	for (held -= back; held >= limit && number < tail; number++) {
 		const struct pacer_throttle_bucket *bucket =
 		    &state->bucket[pacer_throttle_ring_index(number)];
 
 		when_ns = pacer_later(when_ns,
 				      pacer_throttle_sum(pacer_load64(&bucket->until_ns), span_ns));
-		held -= pacer_load(&bucket->count);
+		held -= pacer_load(&bucket->count) - (number == lease->bucket ? back : 0);
 	}
 	return when_ns;
 }
 
+/* The same of a caller without a lease. */
 PACER_INLINE __u64 pacer_throttle_when(const struct pacer_throttle_profile *profile,
 				       const struct pacer_throttle_state *state)
 {
-	return pacer_throttle_when_of(profile, profile->limit, state);
+	const struct pacer_throttle_lease none = {0};
+
+	return pacer_throttle_when_of(profile, profile->limit, state, &none, 0);
 }
 
 #endif

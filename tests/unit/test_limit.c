@@ -147,6 +147,29 @@ static void drain(struct pacer_limiter *t, uint64_t now_ns)
 		t->until_ns = now_ns + magnitude(1, 30 * MS);
 }
 
+/* Each of the rule's rates begins soon, and when it has begun, mostly soon again. */
+static void begin_rates(struct pacer_rule *rule, uint64_t now_ns)
+{
+	for (uint32_t k = 0; k < rule->n_limiters; k++) {
+		struct pacer_limiter *t = &rule->limiter[k];
+
+		if (t->kind == PACER_LIMITER_RATE && t->rate.begin_ns <= now_ns && draw() % 8)
+			t->rate.begin_ns = now_ns + magnitude(1, 30 * MS);
+	}
+}
+
+static bool begins_between(const struct pacer_rule *rule, uint64_t now_ns, uint64_t at_ns)
+{
+	for (uint32_t k = 0; k < rule->n_limiters; k++) {
+		const struct pacer_limiter *t = &rule->limiter[k];
+
+		if (t->kind == PACER_LIMITER_RATE && t->rate.begin_ns > now_ns &&
+		    t->rate.begin_ns <= at_ns)
+			return true;
+	}
+	return false;
+}
+
 static uint64_t next_time(uint64_t now_ns, uint64_t at_ns)
 {
 	if (at_ns && at_ns != PACER_NEVER && draw() % 8 == 0)
@@ -156,11 +179,11 @@ static uint64_t next_time(uint64_t now_ns, uint64_t at_ns)
 
 static void test_when(void **unused)
 {
-	uint32_t by[PACER_REASON_COUNT] = {0}, run, i, drained = 0;
+	uint32_t by[PACER_REASON_COUNT] = {0}, run, i, drained = 0, begun = 0;
 
 	(void)unused;
 	oracle_seed(91);
-	for (run = 0; run < 400; run++) {
+	for (run = 0; run < 500; run++) {
 		uint64_t now_ns = SECOND + draw() % SECOND, at_ns = 0;
 		struct pacer_rule *rule = &now.bin.rule[0];
 		struct pacer_limiter *drains = NULL;
@@ -174,13 +197,16 @@ static void test_when(void **unused)
 
 			now_ns = next_time(now_ns, at_ns);
 			drain(drains, now_ns);
+			if (run >= 400)
+				begin_rates(rule, now_ns);
 			reason = judge(&here, now_ns, &pkt);
 			by[reason]++;
 			at_ns = reason == PACER_ADMIT ? 0 : check_denial(now_ns, &pkt);
 			drained += drains && at_ns == drains->until_ns;
+			begun += at_ns != PACER_NEVER && begins_between(rule, now_ns, at_ns);
 		}
 	}
-	assert_true(drained > 1000);
+	assert_true(drained > 1000 && begun > 1000);
 	assert_true(by[PACER_ADMIT] > 1000 && by[PACER_DENY_GAP] > 1000);
 	assert_true(by[PACER_DENY_WINDOW] > 1000 && by[PACER_DENY_RATE] > 1000);
 	assert_true(by[PACER_DENY_THROTTLE] > 1000 && by[PACER_DENY_BAN] > 1000);
@@ -210,11 +236,132 @@ static void test_timeline(void **unused)
 	assert_true(when(&here, SECOND, &pkt) == PACER_NEVER);
 }
 
+#define RULE "clock: exact\nmemory: 64Ki\nbans: 8\nrules:\n- name: a\n"
+
+static const struct pacer_packet one = {.family = PACER_FAMILY_4, .proto = 17, .len_bytes = 100};
+
+static struct pacer_limiter *limiter_of(uint32_t kind)
+{
+	struct pacer_rule *rule = &now.bin.rule[0];
+	uint32_t k;
+
+	for (k = 0; k < rule->n_limiters && rule->limiter[k].kind != kind; k++)
+		;
+	assert_true(k < rule->n_limiters);
+	return &rule->limiter[k];
+}
+
+/* Packets until one is denied: then, of that. */
+static uint64_t denied(uint64_t now_ns)
+{
+	while (judge(&here, now_ns, &one) == PACER_ADMIT)
+		;
+	return check_denial(now_ns, &one);
+}
+
+/* As one rate drains, the other one begins: with nothing of its burst, whichever is asked first. */
+static void test_begins_as_another_ends(void **unused)
+{
+	(void)unused;
+	oracle_seed(93);
+	for (uint32_t drains = 0; drains < 2; drains++) {
+		struct pacer_limiter *t = now.bin.rule[0].limiter;
+
+		begin(RULE "  limits:\n  - {key: src, rate: 5/s, burst: 2}\n"
+			   "  - {key: src, rate: 5/s, burst: 3}\n");
+		t[drains].until_ns = t[!drains].rate.begin_ns = SECOND + 50 * MS;
+		assert_in_range(denied(SECOND), SECOND + 250 * MS, SECOND + 250 * MS + 1);
+	}
+}
+
+/* The packet waits for a window, or for its ban, and a rate that admits it now begins meanwhile. */
+static void test_begins_meanwhile(void **unused)
+{
+	(void)unused;
+	begin(RULE "  limits:\n  - {key: src, packets: 2, window: 20ms, slots: 4}\n"
+		   "  - {key: src, rate: 5/s, burst: 9}\n");
+	limiter_of(PACER_LIMITER_RATE)->rate.begin_ns = SECOND + 24 * MS;
+	assert_in_range(denied(SECOND), SECOND + 224 * MS, SECOND + 224 * MS + 1);
+	begin(RULE "  ban: 40ms\n  limits:\n  - {key: src, packets: 2, window: 2ms, slots: 4}\n"
+		   "  - {key: src, rate: 5/s, burst: 9}\n");
+	limiter_of(PACER_LIMITER_RATE)->rate.begin_ns = SECOND + 24 * MS;
+	assert_in_range(denied(SECOND), SECOND + 224 * MS, SECOND + 224 * MS + 1);
+}
+
+/* ... and as it is over, the next one has begun, down to the last: in either order. */
+static void test_each_begins_meanwhile(void **unused)
+{
+	struct pacer_limiter *t = now.bin.rule[0].limiter;
+	uint32_t n, k, nth;
+
+	(void)unused;
+	for (uint32_t up = 0; up < 2; up++) {
+		say_again();
+		say(RULE "  limits:\n  - {key: src, gap: 20ms}\n");
+		for (n = 0; n < PACER_LIMITERS_MAX - 1; n++)
+			say("  - {key: src, rate: 5/s, burst: %u}\n", 9 + n);
+		begin(doc.s);
+		assert_int_equal(now.bin.rule[0].n_limiters, n + 1);
+		for (k = nth = 0; k <= n; k++)
+			if (t[k].kind == PACER_LIMITER_RATE)
+				t[k].rate.begin_ns =
+				    SECOND + 10 * MS + (up ? nth++ : n - ++nth) * 190 * MS;
+		assert_int_equal(nth, n);
+		assert_in_range(denied(SECOND), SECOND + 1350 * MS, SECOND + 1350 * MS + 1);
+	}
+}
+
+/*
+ * What a CPU is told that has a lease, while a gap asks it to wait until so long after that; the
+ * other uses are gone by then, and the limit is another one. Returns how long after.
+ */
+static uint64_t denied_on_lease(uint64_t after_ns, uint32_t limit)
+{
+	struct pacer_throttle_lease lease, *mine;
+	struct pacer_packet other = one;
+	struct pacer_limiter *t;
+	uint64_t spent_ns;
+
+	begin(RULE "  limits:\n  - {key: src, gap: 1ms}\n"
+		   "  - {key: all, uses: 100, cooldown: 1s, threshold: 40}\n");
+	t = limiter_of(PACER_LIMITER_THROTTLE);
+	mine = &here.lease[t->base];
+	assert_int_equal(judge(&here, SECOND, &one), PACER_ADMIT);
+	assert_true(mine->left > 1 && mine->until_ns > SECOND);
+	lease = *mine;
+	spent_ns = after_ns ? lease.until_ns : SECOND;
+	memset(mine, 0, sizeof(*mine)); /* another CPU's */
+	for (uint32_t i = 1; i <= 200; i++) {
+		other.key[PACER_WORD_SADDR] = i;
+		(void)judge(&here, spent_ns, &other);
+	}
+	assert_int_equal(here.throttle[t->base].held, 100);
+	*mine = lease;
+	t->throttle.limit = limit;
+	limiter_of(PACER_LIMITER_GAP)->gap_ns = lease.until_ns - SECOND + after_ns;
+	return check_denial(spent_ns, &one) - lease.until_ns;
+}
+
+/* A CPU has what it leased until that ends, and hands it back then: of a limit as it is by then. */
+static void test_on_lease(void **unused)
+{
+	(void)unused;
+	oracle_seed(94);
+	assert_int_equal(denied_on_lease(0, 100), 0);
+	assert_int_equal(denied_on_lease(1, 100), 1);
+	assert_int_equal(denied_on_lease(0, 50), 0);
+	assert_true(denied_on_lease(1, 59) > SECOND); /* the second bucket's, too */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_timeline),
 	    cmocka_unit_test(test_when),
+	    cmocka_unit_test(test_begins_as_another_ends),
+	    cmocka_unit_test(test_begins_meanwhile),
+	    cmocka_unit_test(test_each_begins_meanwhile),
+	    cmocka_unit_test(test_on_lease),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

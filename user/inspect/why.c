@@ -123,8 +123,6 @@ static void fill_limit(const struct pacer_walk *w, const struct policy_rule *rul
 	if (t->kind & PACER_LIMITER_FLEET && pacer_limiter_kind_of(t) != PACER_LIMITER_RATE)
 		l->held.max = shares_units_of(t, part); /* of the key, here */
 	l->when_ns = pacer_limit_when(w, t);
-	if (l->held.leased)
-		l->when_ns = 0;
 }
 
 /* --- what the rule's limits say now ---------------------------------------------------------- */
@@ -154,7 +152,10 @@ static enum pacer_reason try_throttle(const struct pacer_walk *w, const struct p
 				   &trial[i].state, &trial[i].lease, w->now_ns, 1));
 }
 
-/* Asked, then locked, in the order of the limits: the first that denies is the one. */
+/*
+ * Asked, then, of throttles, tried, in the order of the limits: the first that denies is the one.
+ * Entries are not locked: of one that is held by then, or that two limits want, it is not told.
+ */
 static void judge(const struct pacer_walk *w, struct why *why)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
@@ -278,8 +279,9 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 		judge(&walk, why);
 	}
 	for (size_t k = 0; k < why->n; k++)
-		when_ns = pacer_later(when_ns,
-				      pacer_later(why->limit[k].when_ns, why->limit[k].banned_ns));
+		when_ns = pacer_later(when_ns, why->limit[k].banned_ns);
+	if (why->n)
+		when_ns = pacer_limits_when(&walk, when_ns);
 	for (size_t k = why->n; k-- > 0;)
 		if (why->limit[k].banned_ns) {
 			why->reason = PACER_DENY_BAN;

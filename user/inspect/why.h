@@ -5,8 +5,9 @@
  * is what it was.
  *
  * Error: the verdict is that of the very next packet on the CPU whose leases are given, if that
- * comes at that time and no other CPU is at the same entries just then. The time is never later
- * than the truth, if nothing else comes; uses that other CPUs hold on lease may come back before.
+ * comes at that time, no other CPU is at the same entries just then, and no two limits of the rule
+ * want one entry (table.h: then it is contended). The time is exact, if nothing else comes; uses
+ * that other CPUs hold on lease may come back before.
  *
  * Concurrency: beside packets that are judged; then what is read may be of two moments.
  * Memory: of a call, a copy of each throttle of the rule.
