@@ -50,6 +50,7 @@ static struct answer {
 } script[4], *given;
 static char sent[4][4000]; /* the requests */
 
+static long fresh, left; /* connections that are new, and that nobody uses again */
 static size_t (*take)(char *data, size_t size, size_t n, void *arg);
 static void *to, *watch_to;
 static const char *posted;
@@ -80,6 +81,10 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 		sessions = va_arg(more, long);
 	else if (option == CURLOPT_KEYPASSWD)
 		phrase = va_arg(more, const char *);
+	else if (option == CURLOPT_FRESH_CONNECT)
+		fresh += va_arg(more, long);
+	else if (option == CURLOPT_FORBID_REUSE)
+		left += va_arg(more, long);
 	else if (option == CURLOPT_URL)
 		snprintf(url, sizeof(url), "%s", va_arg(more, const char *));
 	va_end(more);
@@ -964,6 +969,31 @@ static void test_a_watch_that_may_be_dead(void **unused)
 	store_etcd.close(s);
 }
 
+/* One that tells nothing is ended by who knows it: the next has a connection of its own. */
+static void test_a_watch_is_hung_up(void **unused)
+{
+	static const struct store_under what[] = {{"limit/", false}};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	memset(parts, 0, sizeof(parts));
+	part = parts;
+	hangs_up = false;
+	fresh = left = 0;
+	store_etcd.hang_up(s); /* nothing is watched */
+	for (unsigned int k = 1; k <= 2; k++) {
+		assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), 0);
+		assert_int_equal(store_etcd.watch(s, what, 1, 7, 0), 0);
+		assert_int_equal(watched, k);
+		assert_int_equal(fresh, k);
+		assert_int_equal(left, k);
+		store_etcd.hang_up(s);
+		assert_non_null(
+		    strstr(store_etcd.why(s), AT ": it cannot be watched: it did not "));
+	}
+	store_etcd.close(s);
+}
+
 #define MORE HEADER ",\"more\":true,\"kvs\":["
 
 /* Pages of one moment, from behind the last key: no answer is of any length. */
@@ -1097,6 +1127,7 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_watch),
 	    cmocka_unit_test(test_more_is_watched),
 	    cmocka_unit_test(test_a_watch_that_may_be_dead),
+	    cmocka_unit_test(test_a_watch_is_hung_up),
 	    cmocka_unit_test(test_a_list_by_pages),
 	    cmocka_unit_test(test_a_key_with_a_byte_of_0),
 	    cmocka_unit_test(test_own_with_a_byte_of_0),

@@ -703,6 +703,31 @@ static void test_stood_still(void **unused)
 	assert_int_equal(asked, 0);
 }
 
+/*
+ * A watch that was heard of long ago alone proves nothing since; what was read does, however long
+ * ago the watch was heard of.
+ */
+static void test_a_watch_that_is_silent(void **unused)
+{
+	uint64_t heard_ns = now;
+
+	(void)unused;
+	for (int read = 0; read < 2; read++) {
+		now += 8 * S;
+		if (read) {
+			x.stale = true;
+			(void)read_all();
+		}
+		exchange_quiet(&x, heard_ns);
+		asked = 0;
+		other_says(60 * S, 9);
+		age_s = 1;
+		x.stale = true;
+		(void)read_all();
+		assert_int_equal(asked, !read);
+	}
+}
+
 /* No memory is not the store's fault, and loses nothing. */
 static void test_no_memory(void **unused)
 {
@@ -1185,6 +1210,7 @@ int main(void)
 	    CASE(test_after_an_hour),
 	    CASE(test_ended_within_the_hour),
 	    CASE(test_stood_still),
+	    CASE(test_a_watch_that_is_silent),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_to_read),
 	    CASE(test_no_memory_between_pages),

@@ -193,22 +193,41 @@ static enum store_result write_key(struct store *s, const char *key, const char 
 }
 
 static int seen; /* by who watches */
-static unsigned int watches;
+static unsigned int watches, hung_up;
+static bool tells; /* of what was written to the own key, as a watch does that is well */
+static uint64_t told;
 
 static int watch(struct store *s, const struct store_under *what, size_t n, uint64_t after,
 		 uint32_t wait_ms)
 {
+	size_t own = place(OWN);
+	bool news = tells && own < n_lies && lies[own].revision > told;
+
 	(void)s;
-	(void)what;
-	(void)n;
 	(void)after;
 	(void)wait_ms;
 	watches++;
-	return seen;
+	assert_string_equal(what[n - 1].under, OWN);
+	assert_false(what[n - 1].ends_only);
+	if (news)
+		told = lies[own].revision;
+	return seen < 0 ? seen : seen | (news ? 1 << (n - 1) : 0);
 }
 
-static const struct store_kind small = {
-    .hold = hold, .read = read_news, .write = write_key, .drop = drop, .watch = watch, .why = why};
+static void hang_up(struct store *s)
+{
+	(void)s;
+	hung_up++;
+	told = revision;
+}
+
+static const struct store_kind small = {.hold = hold,
+					.read = read_news,
+					.write = write_key,
+					.drop = drop,
+					.watch = watch,
+					.hang_up = hang_up,
+					.why = why};
 static const uint64_t share_id[] = {7};
 static struct fleet_share share;
 static struct fleet_member m;
@@ -225,6 +244,10 @@ static int begin(void **state)
 	reads = writes = drops = STORE_DONE;
 	wrong = NULL;
 	wrong_by = 0;
+	seen = 0;
+	tells = true;
+	told = 0;
+	hung_up = 0;
 	share = (struct fleet_share){.params = {.limit = 100, .memory_ns = S}};
 	m = (struct fleet_member){.id = 1, .ttl_ns = 10 * S, .share = &share, .shares = 1};
 	t = (struct talk){.kind = &small,
@@ -1681,7 +1704,7 @@ static void a_store_that_hangs_up_now_and_then(void **state)
 		assert_false(talk_unwatched(&t));
 		now += 1;
 		seen = TALK_ITEMS;
-		assert_int_equal(talk_watch(&t, 0, 1), TALK_ITEMS);
+		assert_int_equal(talk_watch(&t, 1, 1), TALK_ITEMS);
 		assert_int_equal(watches, 2);
 		now += 11 * S;
 	}
@@ -1703,11 +1726,97 @@ static void a_store_that_hangs_up_now_and_then(void **state)
 	assert_true(talk_unwatched(&t));
 }
 
+/* For so long, ten looks a second, renewing as it is due. Returns how often it was begun anew. */
+static unsigned int watch_for(uint64_t ns, uint64_t items)
+{
+	uint64_t end_ns = now + ns;
+	unsigned int anew = 0;
+
+	while (now < end_ns) {
+		int is;
+
+		while (next_step() == FLEET_SEND)
+			assert_true(talk_send(&t, &request));
+		now += S / 10;
+		is = talk_watch(&t, items, 1);
+		anew += is == -1;
+		assert_true(is == 0 || is == -1);
+	}
+	return anew;
+}
+
+/* One that tells of all is heard of by each renewal, and of that alone the caller has nothing. */
+static void a_watch_that_is_well(void **state)
+{
+	(void)state;
+	for (uint64_t items = 0; items < 2; items++) {
+		assert_int_equal(watch_for(60 * S, items), 0);
+		assert_in_range(t.heard_ns, now - 4 * S, now);
+		assert_int_equal(hung_up, 0);
+	}
+	seen = TALK_ITEMS;
+	assert_int_equal(talk_watch(&t, 1, 1), TALK_ITEMS);
+}
+
+/*
+ * One whose connection is dead says nothing, while calls are answered: it is asked anew within ten
+ * seconds, and what it did not tell does not count as nothing. Where that helps nothing, it is
+ * said, and it is tried for ever.
+ */
+static void a_watch_that_says_nothing(void **state)
+{
+	uint64_t dead_ns;
+
+	(void)state;
+	for (uint64_t items = 0; items < 2; items++) {
+		(void)begin(state);
+		(void)watch_for(20 * S, items);
+		tells = false;
+		dead_ns = now;
+		while (!watch_for(S / 10, items))
+			assert_in_range(now - dead_ns, 0, 10 * S);
+		assert_in_range(now - dead_ns, 5 * S, 10 * S);
+		assert_int_equal(hung_up, 1);
+		assert_in_range(t.heard_ns, dead_ns - 4 * S, dead_ns);
+		assert_false(talk_unwatched(&t));
+		tells = true; /* the next one is well */
+		assert_int_equal(watch_for(60 * S, items), 0);
+		assert_in_range(t.heard_ns, now - 4 * S, now);
+		assert_int_equal(hung_up, 1);
+		tells = false;
+		while (hung_up < 3)
+			(void)watch_for(S / 10, items);
+		assert_true(talk_unwatched(&t));
+	}
+}
+
+/* Nor is it hung up while it tells of something, nor where what was renewed is before it begins. */
+static void a_watch_that_begins(void **state)
+{
+	(void)state;
+	(void)send(FLEET_RENEW);
+	told = revision;
+	now += 6 * S;
+	assert_int_equal(talk_watch(&t, 1, 1), 0);
+	assert_int_equal(t.heard_ns, 0);
+	(void)send(FLEET_RENEW);
+	tells = false;
+	now += 6 * S;
+	seen = TALK_ITEMS;
+	assert_int_equal(talk_watch(&t, 1, 1), TALK_ITEMS);
+	seen = 0;
+	assert_int_equal(talk_watch(&t, 1, 1), -1);
+	assert_int_equal(hung_up, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(a_store_that_cannot_be_watched, begin),
 	    cmocka_unit_test_setup(a_store_that_hangs_up_now_and_then, begin),
+	    cmocka_unit_test_setup(a_watch_that_is_well, begin),
+	    cmocka_unit_test_setup(a_watch_that_says_nothing, begin),
+	    cmocka_unit_test_setup(a_watch_that_begins, begin),
 	    cmocka_unit_test_setup(what_is_known_is_not_read_again, begin),
 	    cmocka_unit_test_setup(who_is_gone_is_noticed, begin),
 	    cmocka_unit_test_setup(who_came_back_is_another, begin),

@@ -543,7 +543,6 @@ static void unwatched(struct agent *g)
 static void wait_for(struct agent *g, uint64_t wake_ns)
 {
 	uint64_t at_ns = host_now_ns(), ms = wake_ns > at_ns ? (wake_ns - at_ns) / 1000000 + 1 : 1;
-	uint64_t asked_ns = g->talk.answered_ns - g->talk.took_ns; /* what was answered last */
 	struct exchange *items = &g->items.exchange;
 	int seen;
 
@@ -557,7 +556,7 @@ static void wait_for(struct agent *g, uint64_t wake_ns)
 	if (seen > 0 && seen & TALK_ITEMS)
 		items->stale = true;
 	if (seen >= 0)
-		exchange_quiet(items, at_ns < asked_ns ? at_ns : asked_ns);
+		exchange_quiet(items, g->talk.heard_ns);
 	else if (seen != TALK_LATER)
 		unwatched(g);
 	if (seen < 0)

@@ -919,6 +919,8 @@ static bool start_watch(struct store *s, const struct store_under *what, size_t 
 	curl_easy_setopt(s->watch, CURLOPT_POSTFIELDS, s->watch_body);
 	curl_easy_setopt(s->watch, CURLOPT_WRITEDATA, &s->watched);
 	curl_easy_setopt(s->watch, CURLOPT_CONNECTTIMEOUT_MS, (long)s->options.timeout_ms);
+	curl_easy_setopt(s->watch, CURLOPT_FRESH_CONNECT, 1L); /* the one before may be dead, */
+	curl_easy_setopt(s->watch, CURLOPT_FORBID_REUSE, 1L);  /* and is of no use to others */
 	curl_multi_add_handle(s->multi, s->watch);
 	s->watches = n;
 	s->failing = false;
@@ -1033,6 +1035,16 @@ static int watch(struct store *s, const struct store_under *what, size_t n, uint
 	return change;
 }
 
+/* A connection may be dead, and a node of the store stand still, while all calls are answered. */
+static void hang_up(struct store *s)
+{
+	stop_watch(s);
+	(void)fail(s,
+		   "%s: it cannot be watched: it did not tell what this host wrote: look at its "
+		   "nodes, and at what stands before them",
+		   s->endpoint[s->at]);
+}
+
 /* --- opening and closing ------------------------------------------------------------------------
  */
 
@@ -1123,5 +1135,6 @@ const struct store_kind store_etcd = {
     .term = term_of,
     .clear = clear_under,
     .watch = watch,
+    .hang_up = hang_up,
     .why = why_of,
 };

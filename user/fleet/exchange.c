@@ -67,7 +67,7 @@ void exchange_missed(struct exchange *x)
 
 void exchange_quiet(struct exchange *x, uint64_t at_ns)
 {
-	if (!x->stale)
+	if (!x->stale && at_ns > x->quiet_ns)
 		x->quiet_ns = at_ns;
 }
 

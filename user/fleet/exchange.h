@@ -74,9 +74,10 @@ void exchange_free(struct exchange *x);
 /* Changes are not, or were not, seen as they come. */
 void exchange_missed(struct exchange *x);
 /*
- * A watch saw none up to at_ns, unless there is something to be read already: it began after that,
- * and the store has answered what was asked since. Where this is long ago when something is read,
- * the caller stood still or was cut off: how old that is has to be asked.
+ * A watch saw none up to at_ns, unless there is something to be read already: it has told since of
+ * what was written after that, so that it was not only silent. Where this is long ago when
+ * something is read, the caller stood still, or it or the watch was cut off: how old that is has to
+ * be asked.
  */
 void exchange_quiet(struct exchange *x, uint64_t at_ns);
 /* Takes note of whether the store's leases began anew. To be called now and then. */

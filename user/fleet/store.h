@@ -154,6 +154,11 @@ struct store_kind {
 	 */
 	int (*watch)(struct store *store, const struct store_under *what, size_t n,
 		     uint64_t after_revision, uint32_t wait_ms);
+	/*
+	 * Ends what is watched, as it did not tell of a change that the caller knows of: store->why
+	 * says so. The next call of `watch` begins anew, on a connection of its own.
+	 */
+	void (*hang_up)(struct store *store);
 	const char *(*why)(const struct store *store);
 };
 

@@ -11,8 +11,9 @@
 
 #define WATCH_AGAIN_NS	1000000000ull
 #define UNWATCHED_NS	10000000000ull /* from one to the next of what is a row */
-#define RECOUNT_NS	16000000ull    /* between members who read all others anew, */
-#define RECOUNT_MEMBERS 64	       /* where there are more than that */
+#define SILENT_NS	5000000000ull /* a watch tells of a renewal within that, or is not trusted */
+#define RECOUNT_NS	16000000ull   /* between members who read all others anew, */
+#define RECOUNT_MEMBERS 64	      /* where there are more than that */
 
 #define KEY_TEXT TALK_KEY
 #define MEMBERS	 TALK_LAST
@@ -302,6 +303,15 @@ static bool look(struct talk *t, const char *own)
 	return learned;
 }
 
+/* It was done: what is watched has to tell of it. */
+static void expect_told(struct talk *t, uint64_t sent_ns)
+{
+	if (t->untold_ns)
+		return;
+	t->untold_ns = t->now_ns();
+	t->untold_sent_ns = sent_ns;
+}
+
 /*
  * A renewal is done, and then it is read what there is: not in one transaction, in which a store
  * would count its keys while nobody else may write. What has changed between the two is no matter,
@@ -311,6 +321,7 @@ static bool send_look(struct talk *t, const struct fleet_request *r)
 {
 	struct fleet_answer answer = {.number = r->number};
 	enum store_result result = STORE_DONE;
+	uint64_t sent_ns = t->now_ns();
 	char own[KEY_TEXT];
 
 	key_text(own, MEMBERS, t->token.id);
@@ -318,6 +329,8 @@ static bool send_look(struct talk *t, const struct fleet_request *r)
 		result = renew(t, r, own);
 	if (result == STORE_UNKNOWN || !look(t, own))
 		return false;
+	if (r->op == FLEET_RENEW && result == STORE_DONE)
+		expect_told(t, sent_ns);
 	answer.done = result == STORE_DONE;
 	return tell(t, own, &answer);
 }
@@ -417,19 +430,44 @@ bool talk_unwatched(struct talk *t)
 	return true;
 }
 
+/* All that was written before that renewal was sent was told by then. */
+static void hear(struct talk *t)
+{
+	if (t->untold_ns)
+		t->heard_ns = t->untold_sent_ns;
+	t->untold_ns = 0;
+}
+
+static bool is_silent(const struct talk *t)
+{
+	return t->untold_ns && t->now_ns() - t->untold_ns > SILENT_NS;
+}
+
 int talk_watch(struct talk *t, uint64_t items, uint32_t wait_ms)
 {
-	static const struct store_under what[] = {
-	    {LIMITS, false}, {MEMBERS, true}, {EXCHANGE_ITEMS, false}};
+	char own[KEY_TEXT];
+	struct store_under what[4] = {{LIMITS, false}, {MEMBERS, true}, {EXCHANGE_ITEMS, false}};
 	uint64_t after = items && items < t->revision ? items : t->revision;
-	int seen;
+	size_t n = items ? 3 : 2;
+	int told = 1 << n, seen;
 
 	if (t->now_ns() < t->watch_ns)
 		return TALK_LATER;
-	seen = t->kind->watch(t->store, what, items ? 3 : 2, after, wait_ms);
+	key_text(own, MEMBERS, t->token.id);
+	what[n] = (struct store_under){own, false};
+	if (!t->watching) /* what was done by now may be before what it begins from */
+		t->untold_ns = 0;
+	seen = t->kind->watch(t->store, what, n + 1, after, wait_ms);
+	if (seen > 0 && seen & told)
+		hear(t);
+	if (!seen && is_silent(t)) {
+		t->kind->hang_up(t->store);
+		seen = -1;
+	}
+	t->watching = seen >= 0;
 	if (seen < 0)
 		missed(t, t->now_ns());
-	return seen;
+	return seen < 0 ? seen : seen & (told - 1);
 }
 
 void talk_guard(const struct talk *t, char key[TALK_KEY])

@@ -51,6 +51,13 @@ struct talk {
 	 */
 	uint64_t unwatched_ns, missed_ns, watch_ns;
 	bool unwatched_told;
+	/*
+	 * What is watched tells of this host's own renewals, too, so that its silence is none that
+	 * is not noticed. Of one that it has not told: when that was answered (0: it has told of
+	 * all since it began), and when it was sent. All before heard_ns was told.
+	 */
+	bool watching;
+	uint64_t untold_ns, untold_sent_ns, heard_ns;
 	/* For talk_send alone. */
 	struct fleet_record *record; /* one for each share */
 	struct fleet_read *read;
@@ -63,8 +70,10 @@ bool talk_send(struct talk *talk, const struct fleet_request *request);
 /*
  * Waits up to wait_ms for changes, TALK_ of them; -1: the store cannot be watched, and nothing was
  * waited for. `items`: what exchange.h has is watched, too, from that revision on; 0: it is not.
- * One that cannot be watched again and again is asked once a second: until then TALK_LATER, and
- * nothing was waited for either.
+ * One that says nothing of this host's renewals for some seconds counts as one that cannot be
+ * watched, and is asked anew: its connection may be dead while calls go by others. One that cannot
+ * be watched again and again is asked once a second: until then TALK_LATER, and nothing was waited
+ * for either.
  */
 #define TALK_RECORDS 3
 #define TALK_ITEMS   4
