@@ -4,6 +4,7 @@
  * what is not is counted, wherever a call or an allocation fails. Nothing is left open.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,20 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cli/events_pass.h"
 #include "live/descriptors.h"
+#include "live/ends.h"
 #include "live/host.h"
 #include "starved.h"
 
 static struct {
 	uint64_t ns, step_ns; /* and by how much it goes on at each look */
 	bool no_pipe, no_fork, no_socket, refuses;
+	unsigned int stands; /* so many calls find that the journal stands still */
 	unsigned int sent;
 	char fields[4096]; /* of the last entry, a line each */
 } now;
@@ -67,9 +72,14 @@ pid_t fork(void)
 
 int sd_journal_sendv(const struct iovec *at, int n)
 {
+	const struct timespec long_enough = {.tv_sec = 5};
 	size_t len = 0;
 
 	now.sent++;
+	if (now.stands) {
+		now.stands--;
+		return nanosleep(&long_enough, NULL) ? -EINTR : -ETIMEDOUT;
+	}
 	for (int i = 0; i < n; i++)
 		len += snprintf(now.fields + len, sizeof(now.fields) - len, "%.*s\n",
 				(int)at[i].iov_len, (const char *)at[i].iov_base);
@@ -430,6 +440,63 @@ static void test_the_journal(void **unused)
 	assert_int_equal(now.sent, 3 + EVENT_KINDS);
 }
 
+/* The clock is as it was, and so is what it does. */
+static void nothing_interrupts(void)
+{
+	struct itimerval timer;
+	struct sigaction action;
+
+	assert_int_equal(getitimer(ITIMER_REAL, &timer), 0);
+	assert_false(timer.it_value.tv_sec || timer.it_value.tv_usec);
+	assert_int_equal(sigaction(SIGALRM, NULL, &action), 0);
+	assert_ptr_equal(action.sa_handler, SIG_DFL);
+}
+
+/* A journal that stands still for a while gets it then. */
+static void test_a_journal_that_stands_still(void **unused)
+{
+	struct events_pass p = {.journal = true};
+
+	(void)unused;
+	assert_int_equal(ends_hold(ENDS_OF_SERVICE), 0);
+	now.stands = 3;
+	pass(&p, "{}");
+	assert_int_equal(now.sent, 4);
+	assert_memory_equal(now.fields, whole, strlen(whole));
+	assert_int_equal(p.lost_journal, 0);
+	nothing_interrupts();
+	ends_release();
+}
+
+/* It is not waited for once an end has come, and nothing more is sent: what was not is counted. */
+static void test_a_journal_that_stands_still_at_the_end(void **unused)
+{
+	const struct timespec at_once = {0};
+	struct events_pass p = {.journal = true};
+	sigset_t ends;
+
+	(void)unused;
+	assert_int_equal(ends_hold(ENDS_OF_SERVICE), 0);
+	pass(&p, "{}");
+	raise(SIGTERM);
+	pass(&p, "{}"); /* the journal is well */
+	assert_int_equal(p.lost_journal, 0);
+	now.stands = 100;
+	pass(&p, "{}");
+	assert_int_equal(now.sent, 3);
+	assert_int_equal(p.lost_journal, 1);
+	assert_true(ends_came()); /* for others, too */
+	now.stands = 0;
+	pass(&p, "{}");
+	assert_int_equal(now.sent, 3);
+	assert_int_equal(p.lost_journal, 2);
+	nothing_interrupts();
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	assert_int_equal(sigtimedwait(&ends, NULL, &at_once), SIGTERM);
+	ends_release();
+}
+
 /* Without memory for one of its fields, none of it is sent. */
 static void test_no_memory(void **unused)
 {
@@ -469,6 +536,8 @@ int main(void)
 	    TEST(test_waits_in_vain),
 	    TEST(test_what_fails),
 	    TEST(test_the_journal),
+	    TEST(test_a_journal_that_stands_still),
+	    TEST(test_a_journal_that_stands_still_at_the_end),
 	    TEST(test_no_memory),
 	};
 

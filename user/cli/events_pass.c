@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
@@ -15,10 +16,12 @@
 
 #include "live/attached.h"
 #include "live/descriptors.h"
+#include "live/ends.h"
 #include "live/host.h"
 
 #define FIELDS_MAX 16
 #define LOOK_NS	   10000000l /* how often one that waits looks for a place */
+#define STANDS_US  100000    /* how often one that waits for the journal looks for an end */
 #define SOCKET	   "/run/systemd/journal/socket"
 
 /* --- commands --------------------------------------------------------------------------------- */
@@ -265,8 +268,41 @@ static bool is_alarm(enum event_kind kind)
 	       kind == EVENT_BANS_FULL || kind == EVENT_LOST || kind == EVENT_GONE;
 }
 
-static bool send_to_journal(const struct event *e, const struct event_place *place,
-			    const char *text, const char *json)
+static void interrupt(int number)
+{
+	(void)number; /* without SA_RESTART what waits returns */
+}
+
+/*
+ * A journal that stands still takes nothing, and the library waits for it. The signals that end
+ * this are held meanwhile, so a clock interrupts it, and it is looked whether one came.
+ */
+static int send_fields(struct events_pass *p, const struct fields *f)
+{
+	const struct itimerval each = {{0, STANDS_US}, {0, STANDS_US}};
+	const struct sigaction interrupts = {.sa_handler = interrupt};
+	struct sigaction action_before;
+	struct itimerval timer_before;
+	sigset_t alarm, mask_before;
+	int result;
+
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	sigaction(SIGALRM, &interrupts, &action_before);
+	sigprocmask(SIG_UNBLOCK, &alarm, &mask_before);
+	setitimer(ITIMER_REAL, &each, &timer_before);
+	do
+		result = sd_journal_sendv(f->at, f->n);
+	while (result == -EINTR && !ends_came());
+	setitimer(ITIMER_REAL, &timer_before, NULL);
+	sigprocmask(SIG_SETMASK, &mask_before, NULL);
+	sigaction(SIGALRM, &action_before, NULL);
+	p->journal_stood = result == -EINTR;
+	return result;
+}
+
+static bool send_to_journal(struct events_pass *p, const struct event *e,
+			    const struct event_place *place, const char *text, const char *json)
 {
 	struct fields f = {.n = 0};
 	int result;
@@ -290,7 +326,7 @@ static bool send_to_journal(const struct event *e, const struct event_place *pla
 		add(&f, "XDP_PACER_BYTES=%" PRIu64, e->so_far.denied_bytes);
 	}
 	add(&f, "XDP_PACER_JSON=%s", json);
-	result = f.lacks ? -ENOMEM : sd_journal_sendv(f.at, f.n);
+	result = f.lacks ? -ENOMEM : send_fields(p, &f);
 	for (int i = 0; i < f.n; i++)
 		free(f.text[i]);
 	return !result;
@@ -305,6 +341,7 @@ void events_pass(struct events_pass *p, const struct event *event, const struct 
 	events_tidy(p);
 	if (p->command)
 		run_command(p, &words, comes_in_masses(event->kind));
-	if (p->journal && (!events_journal() || !send_to_journal(event, place, text, json)))
+	if (p->journal && (p->journal_stood || !events_journal() ||
+			   !send_to_journal(p, event, place, text, json)))
 		p->lost_journal++;
 }

@@ -12,7 +12,11 @@
  * In the journal an event is an entry with the fields XDP_PACER_EVENT, _INTERFACE, _RULE, _KEY,
  * _SOURCES, _PACKETS, _BYTES, _WHO, _JSON, and a MESSAGE_ID of its kind.
  *
- * Concurrency: one thread. Whoever follows a pacer never waits for either.
+ * A journal that stands still is waited for until an end has come (ends.h): then nothing more is
+ * sent to it, and what was not is counted.
+ *
+ * Concurrency: one thread. Whoever follows a pacer never waits for a command. SIGALRM is in use
+ * while an entry is sent.
  */
 #ifndef PACER_EVENTS_PASS_H
 #define PACER_EVENTS_PASS_H
@@ -37,6 +41,7 @@ struct events_pass {
 	} running[EVENTS_PASS_MAX];
 	struct events_waiting *first; /* for a place, in the order in which they go */
 	size_t waiting, masses;	      /* how many wait, and how many of them come in masses */
+	bool journal_stood;	      /* when an end came: it gets no more */
 	uint64_t lost, lost_journal;  /* not handed on, and not told so yet */
 };
 
