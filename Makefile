@@ -59,9 +59,11 @@ endif
 all: $(BUILD)/xdp-pacer $(BUILD)/xdp-pacer-crowdsec $(BUILD)/pacer.bpf.o ## build the programs and the object
 
 # What is built with other flags than last time is built anew.
+quoted = $(subst ','\'',$1)
 $(BUILD)/flags $(BUILD)/unit/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CC) $(CFLAGS) $(USER) $(SANITIZE)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(USER) $(SANITIZE)' > $@
+	@echo '$(call quoted,$(CC) $(CFLAGS) $(USER) $(SANITIZE))' | cmp -s - $@ || \
+		echo '$(call quoted,$(CC) $(CFLAGS) $(USER) $(SANITIZE))' > $@
 FORCE:
 
 # --- the object, and what is made of it ----------------------------------------------------------

@@ -163,8 +163,8 @@ and_unload_on_trial()
 	stop TERM 0
 }
 
-# A policy that somebody tries goes on when the service begins; its own is put in force after that. So it is for the
-# memory that its policy asks for.
+# A policy that somebody tries goes on when the service begins, and its own is not put in force. That is said, and so it
+# is of the memory that its policy asks for.
 begun_on_trial()
 {
 	limit one 10
@@ -175,7 +175,7 @@ begun_on_trial()
 	mv "$work/more.yaml" "$work/one.yaml"
 	serve
 	begun "taken over as it was"
-	grep -q "s0: a policy waits to be confirmed: the service's own was not put in force" "$work/err" ||
+	grep -q "s0: a policy waits to be confirmed: the service's own is not put in force" "$work/err" ||
 		fail "$(cat "$work/err")" || return
 	grep -q "s0: memory: the state stays as large as it was at load" "$work/err" || fail "$(cat "$work/err")" || return
 	arrive "20" n=25

@@ -1024,7 +1024,8 @@ static void test_what_links_lead_to_stays(void **unused)
 	begin();
 	make("/victim/shadow-of-1-by-3", ""); /* as if the folder of all were another's */
 	put_link("/victim", "/xdp-pacer");
-	pins_drop_shadow(2, 3, NULL);
+	pins_drop_shadow(1, 3, NULL);
+	pins_drop_shadow(2, 3, NULL); /* nor by another index */
 	assert_true(there("/victim/shadow-of-1-by-3"));
 }
 
@@ -1525,7 +1526,7 @@ static void test_what_is_unseen_is_told(void **unused)
 	snprintf(all, sizeof(all), "%s/xdp-pacer", root);
 	assert_int_equal(symlink("xdp-pacer", all), 0);
 	pinned_remove("lo", &of_lo, 1, &left);
-	assert_int_equal(left.cause, ELOOP);
+	assert_true(left.cause == ENOTDIR || left.cause == ELOOP);
 	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
 	left.cause = 0;
 	pinned_remove_unread("lo", -EMFILE, 1, &left);
@@ -1533,7 +1534,7 @@ static void test_what_is_unseen_is_told(void **unused)
 	assert_non_null(strstr(left.path, "/xdp-pacer/lo"));
 	left.cause = 0;
 	pins_drop_shadow(1, 3, &left);
-	assert_int_equal(left.cause, ELOOP);
+	assert_int_equal(left.cause, ENOTDIR);
 	assert_non_null(strstr(left.path, "/xdp-pacer/shadow-of-1-by-3"));
 }
 

@@ -42,7 +42,9 @@ static struct {
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
 	bool no_upgrade, no_change, no_lock;
-	bool pending;	     /* a policy of what is there waits to be confirmed */
+	bool pending;	     /* a policy of what is there waits to be confirmed, */
+	bool frozen;	     /* or that is what a save that was killed left, */
+	bool load_pending;   /* or it is all on trial */
 	bool lapsed, no_way; /* nobody confirmed what is there, and it can be taken off or not */
 	bool no_save, on_trial, is_off, left;
 	int unnoticed;			 /* by systemd: -errno */
@@ -301,16 +303,23 @@ void copies_keep_values(const struct attached *a, struct policy *p)
 	fail();
 }
 
+bool copies_frozen(const struct attached *a)
+{
+	assert_int_equal(a->ifindex, 3);
+	return on.frozen;
+}
+
 bool load_trial_pending(const struct attached *a)
 {
-	(void)a;
-	fail();
-	return false;
+	assert_int_equal(a->ifindex, 3);
+	return on.load_pending;
 }
 
 bool load_trial_lapsed(const struct attached *a)
 {
-	return load_trial_pending(a);
+	(void)a;
+	fail();
+	return false;
 }
 
 bool attached_same(const char *ifname, const struct attached *a)
@@ -493,8 +502,8 @@ void joined_noted(const struct attached *a)
 
 void memory_noted(const struct attached *a, const struct policy *p)
 {
-	assert_true(a == &pacer || a->ifindex == 3);
-	assert_true(served == SERVED_TAKEN_OVER || p);
+	assert_int_equal(a->ifindex, 3);
+	assert_non_null(p);
 }
 
 void tags_noted(const struct attached *a)
@@ -664,9 +673,18 @@ static void test_one_is_there(void **unused)
 	on.pending = on.no_change = true; /* somebody tries a policy: that goes on */
 	assert_int_equal(serve(), 0);
 	assert_true(served == SERVED_TAKEN_OVER && upgrades == 2 && changes == 1 && !released);
-	assert_string_equal(why.text, "s0: a policy waits to be confirmed: the service's own was "
+	assert_string_equal(why.text, "s0: a policy waits to be confirmed: the service's own is "
 				      "not put in force: apply it when that has ended");
-	on.pending = false;
+	on.no_change = false;
+	on.frozen = true;
+	assert_int_equal(serve(), 0);
+	assert_true(upgrades == 3 && changes == 2 && !*why.text);
+	on.frozen = false;
+	on.load_pending = on.no_change = true; /* of that nothing would be left */
+	assert_int_equal(serve(), -1);
+	assert_true(released == 1 && !strcmp(error.text, "s0: another changes it"));
+	on.load_pending = on.pending = false;
+	released = 0;
 	assert_int_equal(serve(), -1);
 	assert_true(released == 1 && !strcmp(error.text, "s0: another changes it"));
 	on.no_upgrade = true;

@@ -1706,7 +1706,7 @@ static void a_store_that_hangs_up_now_and_then(void **state)
 		seen = TALK_ITEMS;
 		assert_int_equal(talk_watch(&t, 1, 1), TALK_ITEMS);
 		assert_int_equal(watches, 2);
-		now += 11 * S;
+		now += 16 * S;
 	}
 	seen = -1;
 	assert_int_equal(talk_watch(&t, 0, 1), -1);
@@ -1715,7 +1715,7 @@ static void a_store_that_hangs_up_now_and_then(void **state)
 	now += 1;
 	assert_int_equal(talk_watch(&t, 0, 1), -1);
 	assert_true(talk_unwatched(&t));
-	now += 11 * S;
+	now += 16 * S;
 	assert_int_equal(talk_watch(&t, 0, 1), -1);
 	now += 1;
 	fleet_nudge(&m);

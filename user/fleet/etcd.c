@@ -1030,7 +1030,7 @@ static int watch(struct store *s, const struct store_under *what, size_t n, uint
 	}
 	if (over || ended(s) || !running) {
 		stop_watch(s);
-		return change ? change : -1;
+		return change ? all : -1; /* what came after the change may not be told */
 	}
 	return change;
 }
@@ -1043,6 +1043,7 @@ static void hang_up(struct store *s)
 		   "%s: it cannot be watched: it did not tell what this host wrote: look at its "
 		   "nodes, and at what stands before them",
 		   s->endpoint[s->at]);
+	s->at = (s->at + 1) % s->options.endpoints;
 }
 
 /* --- opening and closing ------------------------------------------------------------------------

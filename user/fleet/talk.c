@@ -10,7 +10,7 @@
 #include "fleet/json.h"
 
 #define WATCH_AGAIN_NS	1000000000ull
-#define UNWATCHED_NS	10000000000ull /* from one to the next of what is a row */
+#define UNWATCHED_NS	15000000000ull /* from one to the next of what is a row */
 #define SILENT_NS	5000000000ull /* a watch tells of a renewal within that, or is not trusted */
 #define RECOUNT_NS	16000000ull   /* between members who read all others anew, */
 #define RECOUNT_MEMBERS 64	      /* where there are more than that */

@@ -373,13 +373,31 @@ static void drop_of_another_index(uint32_t prog_id)
 	close(fd);
 }
 
+/* Not through a link in the place of the folder. */
+static int remove_pin(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	char folder[PATH_MAX];
+	int fd, result, cause;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - path), path);
+	fd = open_folder(AT_FDCWD, folder);
+	if (fd < 0)
+		return -1;
+	result = unlinkat(fd, name + 1, 0);
+	cause = errno;
+	close(fd);
+	errno = cause;
+	return result;
+}
+
 void pins_drop_shadow(int ifindex, uint32_t prog_id, struct pins_left *left)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	int cause;
 
-	if (!unlink(shadow_path(ifindex, prog_id, path, sizeof(path))))
+	if (!remove_pin(shadow_path(ifindex, prog_id, path, sizeof(path))))
 		return;
 	cause = errno;
 	/* A file system that is read-only says so of what is not there. */

@@ -148,9 +148,10 @@ static int take_over(const struct beginning *b, struct attached *a, struct polic
 	close(fd);
 	if (result)
 		return -1;
-	if (copies_pending_ns(a)) {
+	/* Of a load on trial nothing would be left; and what a killed save froze is no trial. */
+	if (copies_pending_ns(a) && !copies_frozen(a) && !load_trial_pending(a)) {
 		policy_explain(why, 0,
-			       "%s: a policy waits to be confirmed: the service's own was not put "
+			       "%s: a policy waits to be confirmed: the service's own is not put "
 			       "in force: apply it when that has ended",
 			       b->ifname);
 		return 0;

@@ -197,8 +197,8 @@ static void note_second(struct site *site, struct xdp_program *p)
 }
 
 /*
- * Finds the first program of the pacer's name among those that the dispatcher calls; and the next
- * that is a pacer.
+ * Finds the first program of the pacer's name among those that the dispatcher calls, and another
+ * one that is a pacer: which of the two is the first note_second says.
  */
 static int look_within(struct site *site)
 {
