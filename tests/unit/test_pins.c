@@ -1011,6 +1011,12 @@ static void test_what_links_lead_to_stays(void **unused)
 	assert_false(there("/xdp/dispatch-1-4000000"));
 	assert_true(there("/victim/file"));
 
+	begin(); /* where iproute2 has made the folder a link */
+	make("/tc/dispatch-1-4000000/prog0-prog", "");
+	put_link("/tc", "/xdp");
+	pins_sweep(1, NULL);
+	assert_false(there("/tc/dispatch-1-4000000"));
+
 	begin();
 	make("/victim/file", "");
 	assert_int_equal(__real_unlinkat(AT_FDCWD, in_root("/victim/file"), 0), 0);

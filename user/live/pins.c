@@ -120,7 +120,8 @@ const char *pins_advice(int err)
 
 int pins_open_locked(const char *folder)
 {
-	int fd = open_folder(AT_FDCWD, folder);
+	/* A link may lead there: iproute2 makes `xdp` one to its own folder. */
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs fs;
 
 	if (fd >= 0 && (fstatfs(fd, &fs) || file_lock(fd, LOCK_TO_CHANGE, folder))) {
