@@ -5,8 +5,8 @@
  *
  * Source: the family of common/hash.h, with as many words as the longest key has.
  *
- * Error: two keys share a first place, or a step, with a probability of 2^-31 at most over the
- * secret, as far as the table is large enough for that.
+ * Error: two keys share their first place with a probability of 1 in `places` over the secret, or
+ * little more, and their step with 2^-31.
  *
  * Concurrency: pure, but for keyed_begin.
  */

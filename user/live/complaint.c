@@ -69,8 +69,8 @@ bool complaint_of_link(void)
 const char *complaint_cause(void)
 {
 	return complaint_of_link() ? ": a BPF link holds the program there: end the process that "
-				     "attached it, or remove "
-				     "the link (`bpftool link`, and `bpftool link detach id ID`)"
+				     "attached it, or remove the link (`bpftool link`, and "
+				     "`bpftool link detach id ID`)"
 				   : complaint;
 }
 
