@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Another secret for the hash: what a rotation makes of limits, and of bans; that no limit is
- * passed across any is in test_compile.c, among all other changes.
+ * passed across any is in test_across_changes.c, among all other changes.
  */
 #include "applied.h"
 #include "ban.h"
