@@ -142,7 +142,7 @@ comma   := ,
 SUITES  := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Those of common/ alone wait for nothing. What includes a skeleton is tested in tests/prog and tests/net, but object.c,
 # for which a test of its own waits for that.
-WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|at_work|banning|fleet_many|set_oracle)\.h"' tests/unit/test_*.c)
+WINGED  := $(shell grep -lE '"(config|sets|plan|inspect|fleet|live|offline|estimate|keys|cli|episodes|bouncer)/|"(applied|at_work|banning|changed|fleet_many|set_oracle)\.h"' tests/unit/test_*.c)
 ASKED   := $(T:%=$(BUILD)/unit/test_%)
 
 ifneq ($(filter-out $(SUITES),$(ASKED)),)
@@ -173,8 +173,8 @@ $(BUILD)/unit/test_rotate: $(BUILD)/unit/stepped/rotate.o
 $(BUILD)/unit/test_snapshot: $(BUILD)/unit/stepped/snapshot.o
 $(BUILD)/unit/test_second_look: $(BUILD)/unit/stepped/still.o $(BUILD)/unit/stepped/ban_notes.o $(BUILD)/unit/stepped/notes.o
 $(BUILD)/unit/test_calm: $(BUILD)/unit/bench/calm.o
-$(BUILD)/unit/test_change $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_successor $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains $(BUILD)/unit/test_mixes $(BUILD)/unit/test_rotations $(BUILD)/unit/test_rows $(BUILD)/unit/test_by_hand $(BUILD)/unit/test_sets_by_hand $(BUILD)/unit/test_crowded: LINK := -Wl,--wrap=syscall,--wrap=open
-$(BUILD)/unit/test_change: LINK += -Wl,--wrap=successor_free
+$(BUILD)/unit/test_change $(BUILD)/unit/test_change_on_trial $(BUILD)/unit/test_change_expired $(BUILD)/unit/test_change_of_secret $(BUILD)/unit/test_allow $(BUILD)/unit/test_freeze $(BUILD)/unit/test_restore $(BUILD)/unit/test_save $(BUILD)/unit/test_sets $(BUILD)/unit/test_fleet_bans $(BUILD)/unit/test_bans $(BUILD)/unit/test_change_starved $(BUILD)/unit/test_successor $(BUILD)/unit/test_sequences $(BUILD)/unit/test_chains $(BUILD)/unit/test_mixes $(BUILD)/unit/test_rotations $(BUILD)/unit/test_rows $(BUILD)/unit/test_by_hand $(BUILD)/unit/test_sets_by_hand $(BUILD)/unit/test_crowded: LINK := -Wl,--wrap=syscall,--wrap=open
+$(BUILD)/unit/test_change_on_trial: LINK += -Wl,--wrap=successor_free
 $(BUILD)/unit/test_successor: LINK += -Wl,--wrap=sets_maps_clear,--wrap=sets_maps_share,--wrap=sets_maps_renew
 $(BUILD)/unit/test_save: LINK += -Wl,--wrap=file_lock
 $(BUILD)/unit/test_plot: LINK := -Wl,--wrap=rename
