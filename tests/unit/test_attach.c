@@ -92,7 +92,6 @@ static bool unheeded;	     /* pins were made, and what is written into them coun
 static bool only_named;	     /* the pacer there is none */
 static int other_abi;	     /* it is of a version so much later */
 static bool hidden;	     /* nothing is seen once a program is loaded */
-static int raised;	     /* a signal that comes as a program is loaded; 0: none */
 static int raised_at_attach; /* and as that is attached */
 static bool renamed;	     /* each interface has the other one's name, once a program is loaded */
 static bool gone_at_pins;    /* all pacers are taken off as pins are made */
@@ -434,8 +433,6 @@ int bpf_object__load(struct bpf_object *object)
 	struct object *o = (struct object *)object;
 	int err = befalls();
 
-	if (raised)
-		assert_int_equal(raise(raised), 0);
 	if (verifier_says) {
 		libbpf_prints("libbpf: prog 'pacer': BPF program load failed: %s\n",
 			      "Invalid argument");
@@ -1399,39 +1396,6 @@ static void test_replaced_last(void **unused)
 	}
 }
 
-/* Each signal that ends a process ends a load of several, as they are verified; no other does. The
- * signals of who calls are blocked, or not, as before. */
-static void test_ended_in_between(void **unused)
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
-	struct work w = {"load two", load_two, .direct = true, .n = 2};
-
-	(void)unused;
-	for (size_t i = 0; i < ARRAY(signals); i++) {
-		bool ends = signals[i] != SIGUSR1;
-		void (*handler)(int) = signal(signals[i], SIG_DFL); /* it may be ignored here */
-		sigset_t blocked, before, after;
-		int came;
-
-		sigemptyset(&blocked);
-		sigaddset(&blocked, signals[i]);
-		assert_int_equal(sigprocmask(SIG_BLOCK, &blocked, &before), 0);
-		begin_anew(&w, false);
-		raised = signals[i];
-		assert_int_equal(load_two(), ends ? -1 : 0);
-		raised = 0;
-		if (ends)
-			assert_string_equal(error.text, "eth0: a signal has ended the load; "
-							"nothing is changed on eth00");
-		assert_int_equal(!at[0].program[0], ends);
-		assert_int_equal(sigwait(&blocked, &came), 0);
-		assert_int_equal(sigprocmask(SIG_SETMASK, &before, &after), 0);
-		for (size_t k = 0; k < ARRAY(signals); k++)
-			assert_int_equal(sigismember(&after, signals[k]), k == i);
-		assert_true(signal(signals[i], handler) != SIG_ERR);
-	}
-}
-
 static void note_end(int signal)
 {
 	ended += signal == raised_at_attach;
@@ -1691,7 +1655,6 @@ int main(void)
 	    cmocka_unit_test(test_no_state_for_two),
 	    cmocka_unit_test(test_not_seen_again),
 	    cmocka_unit_test(test_replaced_last),
-	    cmocka_unit_test(test_ended_in_between),
 	    cmocka_unit_test(test_ended_with_its_pins),
 	    cmocka_unit_test(test_renamed_meanwhile),
 	    cmocka_unit_test(test_another_was_pinned),

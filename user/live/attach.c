@@ -536,37 +536,10 @@ static bool take_all_back(struct loading *all, size_t n)
 	return back;
 }
 
-/* Does a signal that waits end this process? One that it ignores waits as well. */
-static bool is_ended(void)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	sigset_t waiting;
-	bool ended = false;
-
-	if (sigpending(&waiting))
-		return false;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		struct sigaction is;
-
-		ended |= sigismember(&waiting, ends[i]) && !sigaction(ends[i], NULL, &is) &&
-			 is.sa_handler != SIG_IGN;
-	}
-	return ended;
-}
-
-/* The verifier looks at the program of each for a second or more, in which the operator may think
- * better of it. */
-static int go_on(const struct loading *l)
-{
-	return is_ended() ? policy_fail(l->error, 0, "%s: a signal has ended the load", l->ifname)
-			  : 0;
-}
-
 /*
  * Whatever can be refused is tried before a pacer gives way. Pins come last: what tools write until
  * then is for the pacer before, which may stay. Signals wait from where the first is attached, as
- * programs and pins come together; and of several all the while these are verified. They do not
- * wait while others are waited for.
+ * programs and pins come together. Until then they end it: nothing is changed yet.
  */
 static int load_all(struct loading *all, size_t n, const struct object_begin *begin,
 		    struct attached *a)
@@ -577,13 +550,8 @@ static int load_all(struct loading *all, size_t n, const struct object_begin *be
 
 	for (size_t i = 0; i < n && !result; i++)
 		result = look(&all[i]);
-	if (n > 1)
-		durable_block_stops(&unused);
-	for (size_t i = 0; i < n && !result; i++) {
+	for (size_t i = 0; i < n && !result; i++)
 		result = load(&all[i], begin, begin->shared && i ? &all[0] : NULL);
-		if (!result && n > 1)
-			result = go_on(&all[i]);
-	}
 	if (!result) {
 		result = begin->tools ? make_pins(all, n, a, &pinning) : 0;
 		for (size_t i = 0; i < n; i++) /* which may be why they cannot be made */
