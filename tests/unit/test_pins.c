@@ -69,8 +69,9 @@ struct thing {
 
 static uint32_t map_of[PROGRAMS]; /* of each program, the map for IPv4; the next id is IPv6's */
 static bool runs[PROGRAMS];
-static bool unlisted;	 /* programs cannot be listed */
-static uint32_t leaving; /* the program that goes between its id and its descriptor; 0: none */
+static bool unlisted;	    /* programs cannot be listed */
+static uint32_t leaving;    /* the program that goes between its id and its descriptor; 0: none */
+static uint32_t on_no_card; /* the program of a network card that is gone; 0: none */
 static uint32_t carried_at_home, carried_elsewhere; /* which program an interface has; 0: none */
 static enum { DRIVER, STACK, CARD } carried_by;
 static bool many_maps;	      /* every program has more of them than are looked at */
@@ -175,7 +176,8 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 	uint32_t *ids = (uint32_t *)(uintptr_t)p->map_ids;
 
 	(void)len;
-	if (falls())
+	errno = ENODEV;
+	if ((t.kind == PROGRAM && t.id == on_no_card) || falls())
 		return -1;
 	if (t.kind == PROGRAM) {
 		p->id = t.id;
@@ -517,7 +519,7 @@ static void begin(void)
 	map_of[2] = 20;
 	runs[1] = runs[2] = true;
 	unlisted = false;
-	leaving = 0;
+	leaving = on_no_card = 0;
 	carried_at_home = carried_elsewhere = 0;
 	carried_by = DRIVER;
 	others = NULL;
@@ -972,6 +974,20 @@ static void test_a_program_goes_meanwhile(void **unused)
 	begin();
 	make_both("lo", 70);
 	leaving = 1;
+	assert_int_equal(pinned_check("lo", &of_none, &error), 0);
+	pinned_clean(false, no_note, &n);
+	assert_true(n == 1 && !there("/xdp-pacer/lo"));
+}
+
+/* Nor has one of a network card that was taken out, which nobody can read any more. */
+static void test_a_program_of_no_card(void **unused)
+{
+	int n = 0;
+
+	(void)unused;
+	begin();
+	make_both("lo", 70);
+	on_no_card = 2;
 	assert_int_equal(pinned_check("lo", &of_none, &error), 0);
 	pinned_clean(false, no_note, &n);
 	assert_true(n == 1 && !there("/xdp-pacer/lo"));
@@ -1938,6 +1954,7 @@ int main(void)
 	    TEST(test_one_is_unseen),
 	    TEST(test_they_may_be_elsewhere),
 	    TEST(test_a_program_goes_meanwhile),
+	    TEST(test_a_program_of_no_card),
 	    TEST(test_what_links_lead_to_stays),
 	    TEST(test_whether_used_is_unseen),
 	    TEST(test_which_maps_are_whose),

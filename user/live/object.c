@@ -14,6 +14,7 @@
 #include "pacer.skel.h"
 #include "shadow.skel.h"
 #include "live/host.h"
+#include "live/prog_maps.h"
 #include "live/restore.h"
 #include "live/samples.h"
 #include "sets/set_maps.h"
@@ -21,8 +22,6 @@
 #include "plan/sampling.h"
 #include "sampler.h"
 #include "short.h"
-
-#define MAPS_MAX 64
 
 struct object {
 	enum object_kind kind;
@@ -425,18 +424,15 @@ static int take_over(struct object *o, uint32_t id)
 /* 0; -1 with errno, which is EINVAL where the program's maps are others. */
 static int take_all_over(struct object *o, int prog_fd)
 {
-	struct bpf_prog_info info = {0};
-	uint32_t ids[MAPS_MAX], len = sizeof(info), n = 0, wanted = 0;
+	uint32_t ids[PROG_MAPS_MAX], n = 0, wanted = 0;
+	int maps = prog_maps_read(prog_fd, ids);
 	struct bpf_map *map;
 
-	info.nr_map_ids = MAPS_MAX;
-	info.map_ids = (uintptr_t)ids;
-	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
+	if (maps < 0) {
+		errno = -maps;
 		return -1;
-	errno = EINVAL;
-	if (info.nr_map_ids > MAPS_MAX)
-		return -1;
-	for (uint32_t i = 0; i < info.nr_map_ids; i++) {
+	}
+	for (int i = 0; i < maps; i++) {
 		int took = take_over(o, ids[i]);
 
 		if (took < 0)

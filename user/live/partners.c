@@ -10,9 +10,8 @@
 #include "live/carried.h"
 #include "live/device.h"
 #include "live/pins.h"
+#include "live/prog_maps.h"
 #include "live/site.h"
-
-#define MAPS_MAX 64
 
 struct partners {
 	const char *but;
@@ -24,33 +23,6 @@ struct partners {
 	size_t n;
 	struct policy_error *error;
 };
-
-/* 1, 0, or -1: its maps cannot be read (errno). */
-static int has_map(int prog_fd, uint32_t id)
-{
-	uint32_t ids[MAPS_MAX];
-	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
-	uint32_t len = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
-		return errno == ENODEV ? 0 : -1; /* of a network card that is gone */
-	for (uint32_t i = 0; i < info.nr_map_ids && i < MAPS_MAX; i++)
-		if (ids[i] == id)
-			return 1;
-	return 0;
-}
-
-/* 1, 0, or -1: it cannot be read (errno). */
-static int id_has_map(uint32_t prog_id, uint32_t map_id)
-{
-	int fd = bpf_prog_get_fd_by_id(prog_id), has;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -1; /* it has gone */
-	has = has_map(fd, map_id);
-	close(fd);
-	return has;
-}
 
 /* --- of this network namespace ---------------------------------------------------------------- */
 
@@ -76,12 +48,12 @@ static int each_here(const char *ifname, void *arg)
 	has = attached_site(ifname, device_index(ifname, p->error), &site, p->error);
 	if (has <= 0)
 		return has;
-	has = has_map(site.pacer_fd, p->map_id);
+	has = prog_maps_has(site.pacer_fd, &p->map_id, 1);
 	if (!has && site.second_id)
-		has = id_has_map(site.second_id, p->map_id);
+		has = prog_maps_id_has(site.second_id, &p->map_id, 1);
 	if (has < 0)
 		has = policy_fail(p->error, 0, "%s: its program cannot be read: %s", ifname,
-				  strerror(errno));
+				  strerror(-has));
 	else if (has && (note_here(p, site.pacer_id) || note_here(p, site.second_id)))
 		has = -1;
 	site_close(&site);
@@ -142,11 +114,11 @@ static int each_elsewhere(struct partners *p, const struct attached *own)
 
 	while (!bpf_prog_get_next_id(id, &id)) {
 		bool known = id == own->prog_id || id == own->second_id || is_here(p, id);
-		int has = known ? 0 : id_has_map(id, p->map_id);
+		int has = known ? 0 : prog_maps_id_has(id, &p->map_id, 1);
 
 		if (has < 0)
 			return policy_fail(p->error, 0, "program %u cannot be read: %s", id,
-					   strerror(errno));
+					   strerror(-has));
 		if (has && look_elsewhere(p, id))
 			return -1;
 	}

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "live/pins.h"
+#include "live/prog_maps.h"
 #include "short.h"
 
-#define MAPS_MAX 64
 /* Longer than any interface's name, so that none has it. */
 #define MADE "being-made-by-process-"
 
@@ -129,17 +129,6 @@ static uint32_t id_if(int map_fd, enum pinned_map pin)
 	return 0;
 }
 
-/* The ids of the program's maps. Returns how many; -1: they cannot be read. */
-static int maps_of(int prog_fd, uint32_t ids[MAPS_MAX])
-{
-	struct bpf_prog_info info = {.nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids};
-	uint32_t len = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len))
-		return -1;
-	return info.nr_map_ids < MAPS_MAX ? (int)info.nr_map_ids : MAPS_MAX;
-}
-
 static bool has_any(const struct pinned_ids *ids)
 {
 	return ids->of[PINNED_4] || ids->of[PINNED_6];
@@ -169,8 +158,8 @@ static int note_map(uint32_t map_id, struct pinned_ids *ids)
 
 int pinned_ids_of(int prog_fd, struct pinned_ids *ids)
 {
-	uint32_t maps[MAPS_MAX];
-	int n = maps_of(prog_fd, maps), err = n < 0 ? -errno : 0;
+	uint32_t maps[PROG_MAPS_MAX];
+	int n = prog_maps_read(prog_fd, maps), err = n < 0 ? n : 0;
 
 	*ids = (struct pinned_ids){.of = {0}};
 	for (int i = 0; i < n && !is_whole(ids); i++) {
@@ -271,30 +260,6 @@ static bool are_same(const struct pinned_ids *a, const struct pinned_ids *b)
 	return a->of[PINNED_4] == b->of[PINNED_4] && a->of[PINNED_6] == b->of[PINNED_6];
 }
 
-/* Either of them. 1, 0, or -errno: that cannot be read. */
-static int has_map(int prog_fd, const struct pinned_ids *of)
-{
-	uint32_t ids[MAPS_MAX];
-	int n = maps_of(prog_fd, ids);
-
-	for (int i = 0; i < n; i++)
-		if (ids[i] == of->of[PINNED_4] || ids[i] == of->of[PINNED_6])
-			return 1;
-	return n < 0 ? -errno : 0;
-}
-
-/* 0: it has gone. -errno: it cannot be read. */
-static int id_has_map(uint32_t prog_id, const struct pinned_ids *of)
-{
-	int fd = bpf_prog_get_fd_by_id(prog_id), has;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	has = has_map(fd, of);
-	close(fd);
-	return has;
-}
-
 /* Does a program of the machine, other than `but`, have one of them? -errno: that cannot be seen.
  */
 static int used(const struct pinned_ids *of, uint32_t but)
@@ -302,7 +267,7 @@ static int used(const struct pinned_ids *of, uint32_t but)
 	uint32_t id = 0;
 
 	while (!bpf_prog_get_next_id(id, &id)) {
-		int has = id == but ? 0 : id_has_map(id, of);
+		int has = id == but ? 0 : prog_maps_id_has(id, of->of, PINNED_MAPS);
 
 		if (has)
 			return has;
