@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Changes of a policy whose limits have expired, or drain: what is left out, what has room, and what
- * is refused.
+ * Changes of a policy whose limits have expired, or drain: what is left out, what has room, and
+ * what is refused.
  */
 #include "changed.h"
 

@@ -314,6 +314,23 @@ static void test_what_drains_is_no_looser_after_a_trial(void **unused)
 	begin(SMALL RULE(WINDOW));
 }
 
+/* Nor is it where the trial's value was larger. */
+static void test_what_drains_is_no_larger_after_a_trial(void **unused)
+{
+	const struct pacer_limiter *t;
+
+	(void)unused;
+	begin(SMALL RULE(WINDOW));
+	change_to(SMALL RULE(TO_DST));
+	try_out(SMALL RULE("{key: src, packets: 12, window: 1s, entries: 64}"));
+	t = &rule_before()->limiter[1];
+	assert_int_equal(in_force()->rule[0].limiter[0].base, t->base);
+	assert_int_equal(kind_of_limiter(&in_force()->rule[0].limiter[0])
+			     ->value(&in_force()->rule[0].limiter[0]),
+			 12);
+	assert_int_equal(kind_of_limiter(t)->value(t), 9);
+}
+
 static void test_a_trial_is_confirmed(void **unused)
 {
 	const struct pacer_rule *rule;
@@ -549,6 +566,7 @@ int main(void)
 	    CASE(test_a_trial_ends_the_short_way),
 	    CASE(test_a_trial_brings_back_what_is_draining),
 	    CASE(test_what_drains_is_no_looser_after_a_trial),
+	    CASE(test_what_drains_is_no_larger_after_a_trial),
 	    CASE(test_a_trial_is_confirmed),
 	    CASE(test_a_trial_is_confirmed_too_late),
 	    CASE(test_a_trial_ends_while_it_is_confirmed),

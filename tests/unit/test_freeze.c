@@ -54,6 +54,20 @@ static void test_frozen(void **unused)
 	clock_step_ns = 0;
 }
 
+/* Whoever froze it was killed since: a change does not wait for the end of that. */
+static void test_changed_where_it_was_left_frozen(void **unused)
+{
+	uint64_t at_ns;
+
+	(void)unused;
+	begin_to_freeze();
+	assert_int_equal(freeze(&pacer, &error), 0);
+	at_ns = kernel_now_ns;
+	change_to(SMALL RULE(TO_DST));
+	assert_true(kernel_now_ns == at_ns);
+	assert_int_equal(in_force()->rule[0].says, PACER_SAYS_LIMITS);
+}
+
 /* Nor in the largest table, which has an entry for every number. */
 static void test_frozen_of_the_largest_table(void **unused)
 {
@@ -151,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_frozen),
+	    CASE(test_changed_where_it_was_left_frozen),
 	    CASE(test_frozen_of_the_largest_table),
 	    CASE(test_frozen_pools),
 	    CASE(test_not_frozen),
