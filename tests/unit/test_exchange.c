@@ -220,9 +220,10 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 
 static bool stay;
 
-static bool stays(const char *key)
+static bool stays(const struct shared_item *item, void *arg)
 {
-	assert_string_equal(key, KEY);
+	(void)arg;
+	assert_string_equal(item->key, KEY);
 	return stay;
 }
 

@@ -101,6 +101,7 @@ static int teardown(void **state)
 	end_holder();
 	file_lock_listen(NULL);
 	file_lock_ends_after(FILE_LOCK_LONG_MS);
+	file_lock_briefly(false);
 	close(t.fd);
 	return unlink(t.path);
 }
@@ -331,6 +332,52 @@ static void test_where_nobody_listens_it_waits(void **state)
 	t.holder = 0;
 }
 
+/* It is given up for now; who has it is said when that has gone on for long, and once. */
+static void test_a_brief_wait_is_given_up(void **state)
+{
+	(void)state;
+	file_lock_briefly(true);
+	for (int times = 1; times <= 2; times++) {
+		hold(LOCK_TO_CHANGE);
+		for (int i = 0; i < 9; i++) {
+			assert_int_equal(
+			    file_lock(t.fd, i % 2 ? LOCK_TO_CHANGE : LOCK_TO_READ, t.path), -1);
+			assert_int_equal(errno, EAGAIN);
+			assert_true(file_lock_given_up());
+			assert_false(file_lock_given_up());
+			assert_true(i ? t.n_said >= times - 1 : t.n_said == times - 1);
+		}
+		assert_int_equal(t.n_said, times);
+		assert_non_null(strstr(t.said, "(test_file_lock), which has it locked"));
+		end_holder();
+		assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+		assert_false(file_lock_given_up());
+		assert_int_equal(flock(t.fd, LOCK_UN), 0);
+	}
+	assert_int_equal(t.asked, 0);
+}
+
+/* It may come free meanwhile. */
+static void test_a_brief_wait_has_the_lock(void **state)
+{
+	(void)state;
+	file_lock_briefly(true);
+	hold(LOCK_TO_CHANGE);
+	t.releases_after = 1;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	assert_false(file_lock_given_up());
+}
+
+/* What cannot be locked at all is no lock of somebody's. */
+static void test_what_cannot_be_locked_is_not_given_up(void **state)
+{
+	(void)state;
+	file_lock_briefly(true);
+	assert_int_equal(file_lock(-1, LOCK_TO_CHANGE, t.path), -1);
+	assert_int_equal(errno, EBADF);
+	assert_false(file_lock_given_up());
+}
+
 static void test_what_cannot_be_locked_is_not_waited_for(void **state)
 {
 	(void)state;
@@ -360,6 +407,9 @@ int main(void)
 	    test_of(test_it_leaves_the_alarm_as_it_was),
 	    test_of(test_where_nobody_listens_it_waits),
 	    test_of(test_what_cannot_be_locked_is_not_waited_for),
+	    test_of(test_a_brief_wait_is_given_up),
+	    test_of(test_a_brief_wait_has_the_lock),
+	    test_of(test_what_cannot_be_locked_is_not_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,10 @@ static bool fails, bans_read;
 static struct fleet_bans bans; /* of the policy */
 static struct fleet_sets sets;
 static const struct fleet_element *lies_here; /* in each set; NULL: nothing new does */
+static bool is_empty;			      /* or nothing at all */
+static uint32_t serial;			      /* of what lies in each */
+static uint32_t asked;			      /* for a set, or to change one */
+static bool held;			      /* by a tool: the lock */
 
 uint64_t host_now_ns(void)
 {
@@ -80,15 +84,31 @@ struct fleet_sets fleet_sets_of(const struct policy *policy)
 	return sets;
 }
 
+uint32_t fleet_sets_serial(const struct attached *a, const struct fleet_sets *of, size_t i)
+{
+	(void)a;
+	(void)of;
+	(void)i;
+	return serial;
+}
+
+bool file_lock_given_up(void)
+{
+	return held;
+}
+
 /* As nothing is here that the agent has not put in, each look is as the last one. */
 int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
 		    void (*each)(const struct fleet_element *element, void *arg), void *arg)
 {
 	(void)a;
-	(void)sets;
+	asked++;
+	if (held)
+		return -1;
+	sets->set[i].serial = serial;
 	if (lies_here && !i)
 		each(lies_here, arg);
-	return !lies_here;
+	return !lies_here && !is_empty;
 }
 
 bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
@@ -117,6 +137,7 @@ int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
 	(void)a;
 	(void)sets;
 	assert_int_equal(i, 0); /* the other has nothing to take */
+	asked++;
 	added = (uint32_t)(elements->add.n + elements->put.n);
 	lifted = (uint32_t)elements->del.n;
 	fleet_elements_free(elements);
@@ -145,6 +166,8 @@ static int begin(void **unused)
 	bans = (struct fleet_bans){.n = 0};
 	sets = (struct fleet_sets){.n = 0};
 	lies_here = NULL;
+	is_empty = held = false;
+	serial = asked = 0;
 	return 0;
 }
 
@@ -320,6 +343,11 @@ static void test_what_a_policy_shares(void **unused)
 	}
 }
 
+static bool stays(const struct shared_item *item)
+{
+	return items.exchange.stays(item, items.exchange.arg);
+}
+
 /* Bans lie on through a change, unless it begins another table, which lacks them. */
 static void test_bans_of_another_table(void **unused)
 {
@@ -328,10 +356,106 @@ static void test_bans_of_another_table(void **unused)
 		copies[0].policy.bans =
 		    (struct pacer_bans){.base = 64 * (i >= 2), .sets = i >= 4, .begun = i >= 6};
 		fleet_items_begin(&items, &pacer, NULL);
-		assert_int_equal(items.exchange.stays("ban/someone"), !i || i % 2);
-		assert_false(items.exchange.stays("set/drop/192.0.2.0/24"));
+		assert_int_equal(stays(&(struct shared_item){.key = "ban/someone"}), !i || i % 2);
 	}
 	memset(copies, 0, sizeof(copies));
+}
+
+/*
+ * A set that lies on as it was has all that it had. One that is read anew has what was put in by
+ * hand. One that had values, or was not shared, has nothing that was known of it.
+ */
+static void test_elements_of_a_set_that_is_read_anew(void **unused)
+{
+	static const struct {
+		uint32_t before, serial;
+		const char *name;
+		bool values, whole, by_hand;
+	} rows[] = {
+	    {7, 7, "drop", false, true, true},	{7, 8, "drop", false, false, true},
+	    {7, 0, "drop", false, false, true}, {0, 0, "drop", false, false, true},
+	    {7, 7, "drop", true, false, false}, {7, 7, "good", false, false, false},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct shared_item item = {.key = "set/drop/192.0.2.0/24", .here_ns = 900 * S};
+
+		sets = (struct fleet_sets){.n = 1};
+		strcpy(sets.set[0].name, rows[i].name);
+		fleet_items_begin(&items, &pacer, NULL);
+		items.sets.set[0].serial = rows[i].before;
+		items.looked[0] = true;
+		strcpy(sets.set[0].name, "drop");
+		sets.set[0].values = rows[i].values;
+		serial = rows[i].serial;
+		fleet_items_begin(&items, &pacer, NULL);
+		assert_int_equal(stays(&item), rows[i].whole);
+		assert_int_equal(items.looked[0], rows[i].whole);
+		assert_int_equal(items.sets.set[0].serial, rows[i].whole ? serial : 0);
+		item.here.by = SHARED_BY_FILE;
+		assert_int_equal(stays(&item), rows[i].whole);
+		item.here.by = SHARED_BY_HAND;
+		assert_int_equal(stays(&item), rows[i].by_hand);
+		item.here_ns = 0; /* it was to be put in, and was not yet */
+		assert_int_equal(stays(&item), rows[i].whole);
+	}
+}
+
+/* What two looks miss was lifted: two are made at once where the store was waited for. */
+static void test_what_is_lifted_while_the_store_is_waited_for(void **unused)
+{
+	const struct fleet_element element = {"drop/192.0.2.0/24", NULL, SHARED_NEVER, true};
+	struct shared *s = &items.exchange.items;
+
+	(void)unused;
+	for (int late = 0; late < 2; late++) {
+		begin(NULL);
+		shared_there(s, "set/drop/192.0.2.0/24",
+			     &(struct shared_word){.left_ns = SHARED_NEVER}, 10, now_ns);
+		s->at[0].todo = SHARED_NOTHING;
+		items.looked[0] = true;
+		items.looked_ns = now_ns - S / 5;
+		lies_here = &element;
+		fleet_items_look(&items, &pacer);
+		assert_true(s->at[0].here_ns == SHARED_NEVER);
+		lies_here = NULL;
+		is_empty = true;
+		now_ns += S / 5 - 1;
+		fleet_items_look(&items, &pacer); /* it is not due yet */
+		assert_int_equal(s->at[0].missed, 0);
+		now_ns += late ? 2 * S : 1;
+		fleet_items_look(&items, &pacer);
+		assert_int_equal(s->at[0].missed, !late);
+		assert_int_equal(s->at[0].todo == SHARED_TELL, late);
+		fleet_items_free(&items);
+	}
+}
+
+/* While a tool has the lock nothing is taken or missed, and no more is asked for in this turn. */
+static void test_a_tool_has_the_lock(void **unused)
+{
+	(void)unused;
+	bans_read = held = true;
+	other_says(1, 10, 60 * S);
+	shared_there(&items.exchange.items, "ban/someone", &(struct shared_word){.left_ns = 60 * S},
+		     10, now_ns);
+	assert_true(step());
+	assert_int_equal(asked, 1);
+	assert_true(step()); /* bans are asked for, and no set */
+	assert_int_equal(asked, 1);
+	assert_int_equal(to_take(), 2);
+	assert_int_equal(control.fleet_items.left_out, 0);
+	bans_read = false;
+	items.exchange.items.at[1].todo = SHARED_NOTHING;
+	fails = true;
+	assert_true(step()); /* nor is a set put off */
+	assert_int_equal(asked, 2);
+	assert_int_equal(items.again_ns[0], 0);
+	held = fails = false;
+	assert_true(step());
+	assert_int_equal(to_take(), 0);
+	assert_int_equal(added, 1);
 }
 
 /*
@@ -440,6 +564,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_what_is_said_is_put_in),
+	    CASE(test_elements_of_a_set_that_is_read_anew),
+	    CASE(test_what_is_lifted_while_the_store_is_waited_for),
+	    CASE(test_a_tool_has_the_lock),
 	    CASE(test_all_or_none),
 	    CASE(test_no_room),
 	    CASE(test_not_lifted),

@@ -28,6 +28,7 @@
 #include "cli/fleet_policy.h"
 #include "cli/several.h"
 #include "config/cause.h"
+#include "config/file_lock.h"
 #include "config/text.h"
 #include "config/whole_path.h"
 #include "estimate/heaviest.h"
@@ -695,6 +696,8 @@ static int attend(struct agent *g)
 				       "the pacer was taken off or replaced: start it again");
 		if (!keep_up(g, &error))
 			return complain(NULL, &error);
+		if (!g->moved)
+			fleet_items_look(&g->items, &g->a);
 		for (size_t i = 0; i < g->of.n - g->of.past && !g->leave_by_ns; i++)
 			ask_for(g, i);
 		step(g);
@@ -714,6 +717,7 @@ static int begin(struct agent *g, const struct options *o)
 	if (code)
 		return code;
 	g->sole_fd = sole_agent(&g->a, &error);
+	file_lock_briefly(true); /* from now on: its session is to be renewed meanwhile */
 	if (g->sole_fd < 0 || follow(g, &error)) /* which writes where another agent would */
 		return complain(NULL, &error);
 	g->talk.token.id = g->number.id;

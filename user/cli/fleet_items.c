@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/file_lock.h"
 #include "fleet/codec.h"
 #include "live/copies.h"
 #include "live/host.h"
 
 #define LOOK_NS	 200000000ull  /* between two looks at the tables */
+#define LATE_NS	 600000000ull  /* two at once then: the store was waited for */
 #define STORE_NS 50000000ull   /* between two times that the store is asked */
 #define AGAIN_NS 5000000000ull /* between two tries to change a set that has failed */
 #define TAKE_MAX 256	       /* at once, while tools wait */
@@ -58,17 +60,21 @@ static enum exchange_is is_ours(const char *key, const struct shared_value *valu
 		   : EXCHANGE_OURS;
 }
 
-/* A set is read anew by a policy, and lacks then what others have put in. */
-static bool bans_stay(const char *key)
+/* A set that is read anew lacks then what others' files have put in. */
+static bool stays(const struct shared_item *item, void *arg)
 {
-	return after(key, BAN);
-}
+	const char *element = after(item->key, SET);
+	const struct fleet_items *items = arg;
+	struct set_entry entry;
+	size_t set;
 
-/* Another table of bans begins without them. */
-static bool nothing_stays(const char *key)
-{
-	(void)key;
-	return false;
+	if (!element)
+		return items->table_stays;
+	if (!fleet_sets_read(&items->sets, element, &set, &entry))
+		return false;
+	return items->set_stays[set] == SET_WHOLE ||
+	       (items->set_stays[set] == SET_BY_HAND && item->here_ns &&
+		item->here.by == SHARED_BY_HAND);
 }
 
 static bool has_rule(const struct fleet_bans *bans, uint32_t rule)
@@ -79,12 +85,13 @@ static bool has_rule(const struct fleet_bans *bans, uint32_t rule)
 	return false;
 }
 
-static bool has_set(const struct fleet_sets *sets, const char *name)
+/* Its number; SIZE_MAX: there is none. */
+static size_t set_named(const struct fleet_sets *sets, const char *name)
 {
 	for (size_t i = 0; i < sets->n; i++)
 		if (!strcmp(sets->set[i].name, name))
-			return true;
-	return false;
+			return i;
+	return SIZE_MAX;
 }
 
 /* Words of it were read, and passed over as others'. */
@@ -96,8 +103,34 @@ static bool shares_more(const struct fleet_items *items, const struct fleet_bans
 	for (size_t i = 0; i < bans->n; i++)
 		more |= !has_rule(&items->bans, bans->rule[i]);
 	for (size_t i = 0; i < sets->n; i++)
-		more |= !has_set(&items->sets, sets->set[i].name);
+		more |= set_named(&items->sets, sets->set[i].name) == SIZE_MAX;
 	return more;
+}
+
+/* What becomes of the sets that were shared before. */
+static void begin_sets(struct fleet_items *items, const struct attached *a,
+		       const struct fleet_sets *sets)
+{
+	const struct fleet_sets before = items->sets;
+	bool looked[PACER_SETS_MAX];
+
+	memcpy(looked, items->looked, sizeof(looked));
+	memset(items->looked, 0, sizeof(items->looked));
+	items->sets = *sets;
+	for (size_t i = 0; i < sets->n; i++) {
+		size_t was = set_named(&before, sets->set[i].name);
+		uint32_t serial = fleet_sets_serial(a, sets, i);
+
+		items->set_stays[i] = SET_ANEW;
+		if (was == SIZE_MAX || before.set[was].values != sets->set[i].values)
+			continue;
+		items->set_stays[i] = SET_BY_HAND;
+		if (!serial || serial != before.set[was].serial)
+			continue;
+		items->set_stays[i] = SET_WHOLE;
+		items->sets.set[i].serial = serial;
+		items->looked[i] = looked[was];
+	}
 }
 
 void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
@@ -105,24 +138,24 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	const struct fleet_bans bans = fleet_bans_of(policy);
 	const struct fleet_sets sets = fleet_sets_of(policy);
 	const struct pacer_bans *table = &a->copy[copies_in_force(a)].policy.bans;
-	bool moved = items->table.base != table->base || items->table.sets != table->sets ||
-		     items->table.begun != table->begun;
 
+	items->table_stays = items->table.base == table->base && items->table.sets == table->sets &&
+			     items->table.begun == table->begun;
 	if (shares_more(items, &bans, &sets))
 		shared_asked(&items->exchange.items, 0);
 	items->table = *table;
 	items->bans = bans;
-	items->sets = sets;
+	begin_sets(items, a, &sets);
 	items->any = items->bans.n || items->bans.sources || items->sets.n;
 	items->exchange.now_ns = host_now_ns;
 	items->exchange.is_ours = is_ours;
-	items->exchange.stays = moved ? nothing_stays : bans_stay;
+	items->exchange.stays = stays;
 	items->exchange.arg = items;
-	items->look_ns = items->store_ns = 0;
+	items->looked_ns = host_now_ns() - LOOK_NS;
+	items->store_ns = 0;
 	memset(items->again_ns, 0, sizeof(items->again_ns));
 	items->bans_lacked = 0;
 	memset(items->set_lacked, 0, sizeof(items->set_lacked));
-	memset(items->looked, 0, sizeof(items->looked));
 	exchange_begin(&items->exchange);
 	tell_tools(items, a);
 	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
@@ -189,7 +222,8 @@ static void look_at_set(struct fleet_items *items, const struct attached *a, siz
 	char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];
 
 	snprintf(begin, sizeof(begin), "%s%s/", SET, items->sets.set[i].name);
-	if (fleet_sets_each(a, &items->sets, i, element, &l)) {
+	if (items->busy || fleet_sets_each(a, &items->sets, i, element, &l)) {
+		items->busy |= file_lock_given_up();
 		shared_same(s, begin);
 		return;
 	}
@@ -199,18 +233,27 @@ static void look_at_set(struct fleet_items *items, const struct attached *a, siz
 
 static void look(struct fleet_items *items, const struct attached *a)
 {
-	uint64_t at_ns = host_now_ns();
-
-	if (at_ns < items->look_ns)
-		return;
+	items->looked_ns = host_now_ns();
 	exchange_look(&items->exchange);
 	items->exchange.items.found = SHARED_MADE;
 	fleet_bans_each(a, &items->bans, here, items);
 	shared_counted(&items->exchange.items, &items->bans_lacked);
 	for (size_t i = 0; i < items->sets.n; i++)
 		look_at_set(items, a, i);
-	shared_looked(&items->exchange.items, at_ns);
-	items->look_ns = host_now_ns() + LOOK_NS;
+	shared_looked(&items->exchange.items, items->looked_ns);
+}
+
+/* What two looks have missed is gone, and a policy that comes next would hide that. */
+void fleet_items_look(struct fleet_items *items, const struct attached *a)
+{
+	uint64_t since_ns = host_now_ns() - items->looked_ns;
+
+	if (!items->any || since_ns < LOOK_NS)
+		return;
+	items->busy = false;
+	look(items, a);
+	if (since_ns >= LATE_NS)
+		look(items, a);
 }
 
 /* --- what others have said, to the packets -----------------------------------------------------
@@ -230,8 +273,10 @@ static bool take_bans(struct fleet_items *items, struct attached *a, struct poli
 		ban[n].until_ns = item->there_ns;
 		of[n++] = item;
 	}
-	if (n && fleet_bans_set(a, ban, n, error))
-		return false;
+	if (n && fleet_bans_set(a, ban, n, error)) {
+		items->busy = file_lock_given_up();
+		return items->busy;
+	}
 	for (i = 0; i < n; i++)
 		shared_taken(&items->exchange.items, of[i], ban[i].done);
 	return true;
@@ -302,6 +347,9 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	if (!any)
 		return true;
 	done = !fleet_sets_set(a, &items->sets, set, &elements, error);
+	items->busy = !done && file_lock_given_up();
+	if (items->busy)
+		return true;
 	for (size_t i = 0; (item = shared_take(s, &i));)
 		if (!is_of(items, item, set, &entry))
 			continue;
@@ -315,9 +363,9 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 
 static bool take(struct fleet_items *items, struct attached *a, struct policy_error *error)
 {
-	bool well = take_bans(items, a, error);
+	bool well = items->busy || take_bans(items, a, error);
 
-	for (size_t i = 0; i < items->sets.n; i++)
+	for (size_t i = 0; i < items->sets.n && !items->busy; i++)
 		well &= take_set(items, a, i, error);
 	return well;
 }
@@ -329,7 +377,8 @@ bool fleet_items_step(struct fleet_items *items, struct attached *a, const char 
 
 	if (!items->any)
 		return true;
-	look(items, a);
+	items->busy = false;
+	fleet_items_look(items, a);
 	if (host_now_ns() >= items->store_ns && exchange_waits(&items->exchange)) {
 		well = exchange_step(&items->exchange, guard, created);
 		items->store_ns = host_now_ns() + STORE_NS;

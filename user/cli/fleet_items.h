@@ -15,10 +15,18 @@ struct fleet_items {
 	struct fleet_bans bans;
 	struct pacer_bans table; /* where the bans lie */
 	struct fleet_sets sets;
-	bool looked[PACER_SETS_MAX]; /* at a set, since this policy is in force */
-	bool any;		     /* this policy shares something */
-	uint64_t answered_ns;	     /* when the store answered this host last */
-	uint64_t look_ns, store_ns;  /* when to look at the tables again, and to ask the store */
+	bool table_stays;	     /* it lies where it lay under the policy before */
+	bool looked[PACER_SETS_MAX]; /* at a set, since it was read anew */
+	enum fleet_set_stays {
+		SET_ANEW,    /* there was none, or one that had values where this has none */
+		SET_BY_HAND, /* it was read anew: what was put in by hand lies there yet */
+		SET_WHOLE    /* it lies there as it was under the policy before */
+	} set_stays[PACER_SETS_MAX];
+	bool any;		      /* this policy shares something */
+	bool busy;		      /* a tool has the lock: the rest of this turn is left out */
+	uint64_t answered_ns;	      /* when the store answered this host last */
+	uint64_t looked_ns, store_ns; /* when the tables were looked at, and when to ask the store
+				       * again */
 	uint64_t bans_lacked, set_lacked[PACER_SETS_MAX]; /* shared_counted, of each */
 	uint64_t
 	    again_ns[PACER_SETS_MAX]; /* of a set that could not be changed, when to try again */
@@ -30,8 +38,14 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 void fleet_items_anew(struct fleet_items *items);
 void fleet_items_free(struct fleet_items *items);
 /*
- * Does what is due; guard and created are of the host's session (0: it has none). False: the store
- * did not answer, or *error is filled.
+ * Looks at what is here, where that is due: also while the store does not answer, since what goes
+ * away before another policy comes was lifted.
+ */
+void fleet_items_look(struct fleet_items *items, const struct attached *a);
+/*
+ * Does what is due; guard and created are of the host's session (0: it has none). What would have
+ * to wait for a tool's lock (file_lock_briefly) is left for the next time. False: the store did not
+ * answer, or *error is filled.
  */
 bool fleet_items_step(struct fleet_items *items, struct attached *a, const char *guard,
 		      uint64_t created, struct policy_error *error);

@@ -20,6 +20,13 @@
 static const struct file_lock_listener *listens;
 static uint64_t ends_after_ms = FILE_LOCK_LONG_MS;
 
+/* Waits that are given up, and tried again. */
+static struct {
+	bool is_on, given_up;
+	uint64_t since_ms; /* when the first in a row began; 0: the last lock was had */
+	bool told;	   /* who has it */
+} brief;
+
 void file_lock_listen(const struct file_lock_listener *listener)
 {
 	listens = listener;
@@ -28,6 +35,20 @@ void file_lock_listen(const struct file_lock_listener *listener)
 void file_lock_ends_after(uint64_t ms)
 {
 	ends_after_ms = ms;
+}
+
+void file_lock_briefly(bool briefly)
+{
+	memset(&brief, 0, sizeof(brief));
+	brief.is_on = briefly;
+}
+
+bool file_lock_given_up(void)
+{
+	bool was = brief.given_up;
+
+	brief.given_up = false;
+	return was;
 }
 
 /* --- who holds it ----------------------------------------------------------------------------- */
@@ -129,6 +150,30 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* As wait_on, once. */
+static int wait_briefly(int fd, enum file_lock_kind kind, const char *name)
+{
+	uint64_t at_ms = now_ms();
+
+	brief.since_ms = brief.since_ms ? brief.since_ms : at_ms;
+	do {
+		if (!lock(fd, kind, true)) {
+			brief.since_ms = 0;
+			brief.told = false;
+			return 0;
+		}
+	} while (errno == EINTR && now_ms() - at_ms < FILE_LOCK_BRIEF_MS);
+	if (errno != EINTR)
+		return -1;
+	if (listens && !brief.told && now_ms() - brief.since_ms >= FILE_LOCK_LONG_MS) {
+		(void)tell(fd, kind, name);
+		brief.told = true;
+	}
+	brief.given_up = true;
+	errno = EAGAIN;
+	return -1;
+}
+
 /* Something interrupts it each LOOK_MS. */
 static int wait_on(int fd, enum file_lock_kind kind, const char *name)
 {
@@ -166,8 +211,11 @@ int file_lock(int fd, enum file_lock_kind kind, const char *name)
 	sigset_t alarm, mask_before;
 	int result, cause;
 
-	if (!lock(fd, kind, false))
+	if (!lock(fd, kind, false)) {
+		brief.since_ms = 0;
+		brief.told = false;
 		return 0;
+	}
 	if (errno != EAGAIN && errno != EACCES && errno != EINTR)
 		return -1;
 	sigemptyset(&alarm);
@@ -175,7 +223,7 @@ int file_lock(int fd, enum file_lock_kind kind, const char *name)
 	sigaction(SIGALRM, &interrupts, &action_before);
 	sigprocmask(SIG_UNBLOCK, &alarm, &mask_before);
 	setitimer(ITIMER_REAL, &each, &timer_before);
-	result = wait_on(fd, kind, name);
+	result = brief.is_on ? wait_briefly(fd, kind, name) : wait_on(fd, kind, name);
 	cause = errno;
 	setitimer(ITIMER_REAL, &timer_before, NULL);
 	sigprocmask(SIG_SETMASK, &mask_before, NULL);

@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FILE_LOCK_LONG_MS 5000u
-#define FILE_LOCK_LAST_MS 40000u /* two of them within the 90 s that systemd gives a service */
+#define FILE_LOCK_BRIEF_MS 200u
+#define FILE_LOCK_LONG_MS  5000u
+#define FILE_LOCK_LAST_MS  40000u /* two of them within the 90 s that systemd gives a service */
 
 enum file_lock_kind {
 	LOCK_TO_CHANGE, /* flock(2) */
@@ -31,9 +32,18 @@ struct file_lock_listener {
 void file_lock_listen(const struct file_lock_listener *listener);
 /* From when on `ended` ends a wait for who is not stopped: FILE_LOCK_LONG_MS, unless said. */
 void file_lock_ends_after(uint64_t ms);
+/*
+ * From now on a lock that another process has is waited for FILE_LOCK_BRIEF_MS, and then given up
+ * for now: errno is EAGAIN. For a program that has to do something else in time. Who has it is said
+ * once all tries in a row have taken long.
+ */
+void file_lock_briefly(bool briefly);
+/* Has a lock been given up so since this was asked last? */
+bool file_lock_given_up(void);
 
 /*
- * 0: the lock is held, until `fd` is closed. -1: see errno, which is EINTR where `ended` says so.
+ * 0: the lock is held, until `fd` is closed. -1: see errno, which is EINTR where `ended` says so,
+ * and EAGAIN where it was given up.
  * `name` is the file's, for the line.
  */
 int file_lock(int fd, enum file_lock_kind kind, const char *name);

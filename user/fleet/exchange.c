@@ -44,7 +44,7 @@ static bool keeps(const struct shared_item *item, void *arg)
 	bool by_hand = !item->begun && item->here.by == SHARED_BY_HAND;
 	bool unread = item->lifted && item->revision > x->items.known;
 
-	return ((tells && (!here || by_hand)) || (!here && unread) || x->stays(item->key)) &&
+	return ((tells && (!here || by_hand)) || (!here && unread) || x->stays(item, x->arg)) &&
 	       x->is_ours(item->key, NULL, x->arg) == EXCHANGE_OURS;
 }
 

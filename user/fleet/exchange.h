@@ -43,7 +43,7 @@ struct exchange {
 	/* Of what runs; value->by is SHARED_PLAIN where it has none. */
 	enum exchange_is (*is_ours)(const char *key, const struct shared_value *value, void *arg);
 	/* Does it lie here through a change of the policy, as long as it is ours? */
-	bool (*stays)(const char *key);
+	bool (*stays)(const struct shared_item *item, void *arg);
 	void *arg;
 	uint64_t revision;	    /* up to which all was read; 0: nothing was */
 	uint64_t read_ns;	    /* when; 0: never */

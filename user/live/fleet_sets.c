@@ -53,6 +53,14 @@ static uint32_t id_at(const struct attached *a, uint32_t place)
 	return bpf_map_lookup_elem(a->sets_fd, &place, &id) ? 0 : id;
 }
 
+uint32_t fleet_sets_serial(const struct attached *a, const struct fleet_sets *sets, size_t i)
+{
+	uint32_t place = sets_maps_place(copies_in_force(a), sets->set[i].number);
+	struct pacer_set_head head;
+
+	return set_maps_head(a->sets_fd, place, &head) ? 0 : head.serial;
+}
+
 struct telling {
 	const char *name;
 	void (*each)(const struct fleet_element *element, void *arg);
@@ -129,6 +137,7 @@ int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
 	set_names_free(&names);
 	set_hand_free(&hand);
 	memcpy(sets->set[i].seen, id, sizeof(id));
+	sets->set[i].serial = fleet_sets_serial(a, sets, i);
 	sets->set[i].looks++;
 	return 0;
 }

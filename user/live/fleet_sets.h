@@ -21,6 +21,7 @@ struct fleet_sets {
 		char name[POLICY_NAME_MAX];
 		uint32_t number;  /* in the policy */
 		bool values;	  /* its elements have some */
+		uint32_t serial;  /* of the set that was told last; 0: none was */
 		uint32_t seen[2]; /* the kernel's ids of what lay there; 0: nothing */
 		uint32_t looks;	  /* at that: one may miss what is being moved (shared.h) */
 		uint64_t
@@ -35,6 +36,9 @@ struct fleet_sets fleet_sets_of(const struct policy *policy);
  */
 bool fleet_sets_read(const struct fleet_sets *sets, const char *text, size_t *set,
 		     struct set_entry *entry);
+
+/* That of what lies there now; 0: it cannot be read. A set that is made anew has another one. */
+uint32_t fleet_sets_serial(const struct attached *a, const struct fleet_sets *sets, size_t i);
 
 struct fleet_element {
 	const char *text;  /* "drop/192.0.2.0/24" */
