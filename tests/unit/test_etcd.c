@@ -46,6 +46,7 @@ static struct answer {
 	CURLcode code;	  /* without an answer, or in the middle of one */
 	const char *said; /* by libcurl */
 	bool shook;	  /* hands, before it hung up */
+	bool hung_up;	  /* without a byte, on a connection of before: libcurl asks again */
 	size_t bytes;	  /* that the answer is said to have; 0: as many */
 } script[4], *given;
 static char sent[4][4000]; /* the requests */
@@ -54,6 +55,10 @@ static long fresh, left; /* connections that are new, and that nobody uses again
 static size_t (*take)(char *data, size_t size, size_t n, void *arg);
 static void *to, *watch_to;
 static const char *posted;
+static size_t (*give)(char *data, size_t size, size_t n, void *arg); /* what is posted, */
+static int (*seek)(void *arg, curl_off_t offset, int origin);	     /* from there on */
+static void *from, *seek_in;
+static curl_off_t given_bytes;
 static char *failed;
 
 #undef curl_easy_setopt
@@ -71,6 +76,16 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 		to = va_arg(more, void *);
 	else if (option == CURLOPT_POSTFIELDS)
 		posted = va_arg(more, const char *);
+	else if (option == CURLOPT_READFUNCTION)
+		give = va_arg(more, size_t(*)(char *, size_t, size_t, void *));
+	else if (option == CURLOPT_READDATA)
+		from = va_arg(more, void *);
+	else if (option == CURLOPT_SEEKFUNCTION)
+		seek = va_arg(more, int (*)(void *, curl_off_t, int));
+	else if (option == CURLOPT_SEEKDATA)
+		seek_in = va_arg(more, void *);
+	else if (option == CURLOPT_POSTFIELDSIZE_LARGE)
+		given_bytes = va_arg(more, curl_off_t);
 	else if (option == CURLOPT_ERRORBUFFER)
 		failed = va_arg(more, char *);
 	else if (option == CURLOPT_CAPATH)
@@ -91,15 +106,33 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 	return CURLE_OK;
 }
 
+/* By pieces, as many bytes as were named. */
+static void take_request(char *text, size_t room)
+{
+	size_t n = 0, piece = 7;
+
+	while (piece && n < (size_t)given_bytes) {
+		assert_true(n + 7 < room);
+		piece = give(text + n, 1, 7, from);
+		n += piece;
+	}
+	assert_int_equal(n, given_bytes);
+	text[n] = 0;
+}
+
 CURLcode curl_easy_perform(CURL *curl)
 {
 	struct answer *is = given++;
 	char *text = (char *)is->text;
 	size_t n;
 
-	(void)curl;
-	snprintf(sent[is - script], sizeof(*sent), "%s", posted);
+	take_request(sent[is - script], sizeof(*sent));
 	asked++;
+	if (is->hung_up) {
+		if (seek(seek_in, 0, SEEK_SET) == CURL_SEEKFUNC_OK)
+			return curl_easy_perform(curl);
+		return CURLE_SEND_FAIL_REWIND;
+	}
 	if (is->code || !is->text) {
 		snprintf(failed, CURL_ERROR_SIZE, "%s", is->said ? is->said : "");
 		return is->code ? is->code : CURLE_COULDNT_CONNECT;
@@ -211,11 +244,19 @@ static struct store *open_with(CURLoption without)
 
 static void test_it_knows_whom_to_trust(void **unused)
 {
-	static const CURLoption needed[] = {CURLOPT_CAINFO,	      CURLOPT_CAPATH,
-					    CURLOPT_CA_CACHE_TIMEOUT, CURLOPT_SSL_SESSIONID_CACHE,
-					    CURLOPT_SSLCERT,	      CURLOPT_SSLKEY,
-					    CURLOPT_PROTOCOLS_STR,    CURLOPT_PROXY,
-					    CURLOPT_SSLVERSION,	      CURLOPT_KEYPASSWD};
+	static const CURLoption needed[] = {CURLOPT_CAINFO,
+					    CURLOPT_CAPATH,
+					    CURLOPT_CA_CACHE_TIMEOUT,
+					    CURLOPT_SSL_SESSIONID_CACHE,
+					    CURLOPT_SSLCERT,
+					    CURLOPT_SSLKEY,
+					    CURLOPT_PROTOCOLS_STR,
+					    CURLOPT_PROXY,
+					    CURLOPT_SSLVERSION,
+					    CURLOPT_KEYPASSWD,
+					    CURLOPT_POST,
+					    CURLOPT_READFUNCTION,
+					    CURLOPT_SEEKFUNCTION};
 	struct store *s = open_with(0);
 
 	(void)unused;
@@ -628,7 +669,8 @@ static void test_strange_answers(void **unused)
 	store_etcd.close(s);
 }
 
-#define NONE3 RANGE("") "," RANGE("") "," RANGE("")
+#define NONE2 RANGE("") "," RANGE("")
+#define NONE3 NONE2 "," RANGE("")
 
 /* A lease that nothing was written with is given back; one that may be in use is not. */
 static void test_a_lease_for_nothing(void **unused)
@@ -651,6 +693,9 @@ static void test_a_lease_for_nothing(void **unused)
 	     STORE_UNKNOWN,
 	     3},
 	    {{{.text = LEASE}, {.text = "gone", .status = 503}}, STORE_UNKNOWN, 2},
+	    {{{.text = LEASE}, {.text = "called off", .status = 408}}, STORE_UNKNOWN, 2},
+	    {{{.text = LEASE}, {.text = "called off", .status = 499}}, STORE_UNKNOWN, 2},
+	    {{{.text = LEASE}, {.text = TXN("false", NONE3)}}, STORE_UNKNOWN, 2},
 	    {{{.text = LEASE}, {.text = NULL}}, STORE_UNKNOWN, 2},
 	};
 	struct store *s = open_with(0);
@@ -668,6 +713,110 @@ static void test_a_lease_for_nothing(void **unused)
 		}
 		if (script[1].status == 413)
 			assert_non_null(strstr(store_etcd.why(s), "413"));
+		store_snapshot_free(&got.now);
+	}
+	store_etcd.close(s);
+}
+
+#define BY(lease)                                                                \
+	RANGE("{\"key\":" KEY_A ",\"value\":\"dg==\",\"create_revision\":\"3\"," \
+	      "\"mod_revision\":\"8\",\"lease\":\"" lease "\"}")
+#define BY3(lease) BY(lease) "," BY(lease) "," BY(lease)
+
+/*
+ * The request came to it twice, and the first was done: the second is refused, and says by which
+ * lease the keys go away. Where another has written since, that is news like all that comes later.
+ */
+static void test_written_by_a_request_before(void **unused)
+{
+	static const struct {
+		struct answer answer[3];
+		enum store_result result;
+		uint32_t asked;
+	} rows[] = {
+	    {{{.text = LEASE}, {.text = TXN("false", BY3("77") "," BY3("77") "," BY3("77"))}},
+	     STORE_DONE,
+	     2},
+	    {{{.text = LEASE}, {.text = TXN("false", NONE3 "," BY3("5") "," NONE2 "," BY("77"))}},
+	     STORE_DONE,
+	     2},
+	    {{{.text = LEASE},
+	      {.text = TXN("false", NONE3 "," BY3("0") "," BY3("5"))},
+	      {.text = HEADER "}"}},
+	     STORE_REFUSED,
+	     3},
+	};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		asked = 0;
+		as_if(rows[i].answer);
+		assert_int_equal(ask(s, PUT), rows[i].result);
+		assert_int_equal(asked, rows[i].asked);
+		if (rows[i].result == STORE_DONE) {
+			assert_int_equal(got.revision, 8);
+			assert_int_equal(got.now.n, 0);
+		}
+		store_snapshot_free(&got.now);
+	}
+	store_etcd.close(s);
+}
+
+/* What stays has no lease that would tell: it is refused, and found as it is. */
+static void test_what_stays_is_written_twice(void **unused)
+{
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	asked = 0;
+	as_if((struct answer[3]){{.text = TXN("false", BY("0") "," BY("0"))}});
+	assert_int_equal(ask(s, PUT_STAYS), STORE_REFUSED);
+	assert_int_equal(asked, 1);
+	assert_int_equal(got.now.n, 2);
+	store_snapshot_free(&got.now);
+	store_etcd.close(s);
+}
+
+/*
+ * libcurl asks again by itself where a connection ends before a byte of the answer. What was asked
+ * may have been done: so what may be done once alone is not asked twice.
+ */
+static void test_what_is_asked_again(void **unused)
+{
+	static const struct {
+		enum op op;
+		int hangs_up; /* before that answer */
+		bool again;
+	} rows[] = {
+	    {HOLD, 0, true},  {HOLD, 1, false},	 {READ, 0, true}, {WRITE, 0, false},
+	    {DROP, 0, false}, {PUT, 0, true},	 {PUT, 1, false}, {PUT_STAYS, 0, false},
+	    {LIST, 0, true},  {CLEAR, 0, false}, {AGE, 0, true},
+	};
+	struct store *s = open_with(0);
+
+	(void)unused;
+	assert_non_null(s);
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		struct answer answer[3] = {{.text = NULL}};
+		int at = rows[i].hangs_up;
+
+		asked = 0;
+		memcpy(answer, well[rows[i].op].answer, at * sizeof(*answer));
+		answer[at].hung_up = true;
+		memcpy(answer + at + 1, well[rows[i].op].answer + at, (2 - at) * sizeof(*answer));
+		as_if(answer);
+		assert_int_equal(ask(s, rows[i].op), rows[i].again ? STORE_DONE : STORE_UNKNOWN);
+		if (rows[i].again) {
+			assert_string_equal(sent[at], sent[at + 1]);
+			assert_true(*sent[at]);
+		} else {
+			assert_int_equal(asked, at + 1);
+			assert_non_null(
+			    strstr(store_etcd.why(s), AT ": it hung up before it answered: "));
+		}
 		store_snapshot_free(&got.now);
 	}
 	store_etcd.close(s);
@@ -1118,6 +1267,9 @@ int main(void)
 	    cmocka_unit_test(test_no_memory_to_ask),
 	    cmocka_unit_test(test_strange_answers),
 	    cmocka_unit_test(test_a_lease_for_nothing),
+	    cmocka_unit_test(test_written_by_a_request_before),
+	    cmocka_unit_test(test_what_stays_is_written_twice),
+	    cmocka_unit_test(test_what_is_asked_again),
 	    cmocka_unit_test(test_the_age_of_a_lease),
 	    cmocka_unit_test(test_a_term_that_cannot_be),
 	    cmocka_unit_test(test_the_term),

@@ -26,6 +26,13 @@
 #define NUMBER_MAX (INT64_MAX - 1)
 #define TTL_MAX_S  9000000000ull /* etcd grants no lease for longer; in ns that has room */
 
+/* What is sent; `once`: it may have been done, and is not to be done again. */
+struct sending {
+	const char *text;
+	size_t len, at;
+	bool once;
+};
+
 struct body {
 	char *text;
 	size_t len;
@@ -128,6 +135,32 @@ static size_t take(char *data, size_t size, size_t n, void *arg)
 	return size;
 }
 
+static size_t give(char *to, size_t size, size_t n, void *arg)
+{
+	struct sending *sending = arg;
+	size_t left = sending->len - sending->at;
+
+	n *= size;
+	n = n < left ? n : left;
+	memcpy(to, sending->text + sending->at, n);
+	sending->at += n;
+	return n;
+}
+
+/*
+ * Where a connection of before ends without a byte of an answer, libcurl sends the request again by
+ * itself, though it may have been done: from its beginning, if this lets it.
+ */
+static int give_again(void *arg, curl_off_t offset, int origin)
+{
+	struct sending *sending = arg;
+
+	(void)offset;
+	(void)origin;
+	sending->at = 0;
+	return sending->once ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
+}
+
 __attribute__((format(printf, 2, 3))) static enum store_result fail(struct store *s,
 								    const char *format, ...)
 {
@@ -168,6 +201,17 @@ static bool set_up(struct store *s, CURL *curl, char *failed)
 		lacks |= curl_easy_setopt(curl, CURLOPT_SSLKEY, s->key);
 		lacks |= curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
 	}
+	return !lacks;
+}
+
+/* Of calls: no string, which libcurl would send again without asking. */
+static bool set_up_calls(struct store *s)
+{
+	bool lacks = !set_up(s, s->calls, s->failed);
+
+	lacks |= curl_easy_setopt(s->calls, CURLOPT_POST, 1L);
+	lacks |= curl_easy_setopt(s->calls, CURLOPT_READFUNCTION, give);
+	lacks |= curl_easy_setopt(s->calls, CURLOPT_SEEKFUNCTION, give_again);
 	return !lacks;
 }
 
@@ -221,6 +265,11 @@ static enum store_result call_failed(struct store *s, CURLcode code, long status
 	case CURLE_OPERATION_TIMEDOUT:
 		return fail(s, "%s: no answer within %u ms: look at its load, and at the way to it",
 			    at, s->options.timeout_ms);
+	case CURLE_SEND_FAIL_REWIND:
+		return fail(
+		    s,
+		    "%s: it hung up before it answered: is etcd there, and what stands before it?",
+		    at);
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_SSL_CERTPROBLEM:
@@ -317,19 +366,21 @@ static json_t *answer_of(struct store *s, long status, const struct body *body)
 	return NULL;
 }
 
-/* One call; NULL: it may have been done or not, and s->why says what failed. */
-static json_t *call(struct store *s, const char *path, json_t *request)
+static json_t *post(struct store *s, const char *path, json_t *request, bool once)
 {
 	char url[URL_MAX];
 	struct body body = {0};
 	char *text = json_whole(request, JSON_COMPACT);
+	struct sending sending = {.text = text, .len = text ? strlen(text) : 0, .once = once};
 	json_t *answer = NULL;
 	CURLcode code = CURLE_OUT_OF_MEMORY;
 
 	s->status = 0;
 	snprintf(url, sizeof(url), "%s/v3/%s", s->endpoint[s->at], path);
 	s->failed[0] = 0;
-	curl_easy_setopt(s->calls, CURLOPT_POSTFIELDS, text);
+	curl_easy_setopt(s->calls, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)sending.len);
+	curl_easy_setopt(s->calls, CURLOPT_READDATA, &sending);
+	curl_easy_setopt(s->calls, CURLOPT_SEEKDATA, &sending);
 	curl_easy_setopt(s->calls, CURLOPT_WRITEDATA, &body);
 	curl_easy_setopt(s->calls, CURLOPT_TIMEOUT_MS, (long)s->options.timeout_ms);
 	if (text && !curl_easy_setopt(s->calls, CURLOPT_URL, url)) /* else it is that of before */
@@ -347,6 +398,25 @@ static json_t *call(struct store *s, const char *path, json_t *request)
 	free(text);
 	json_decref(request);
 	return answer;
+}
+
+/*
+ * One call; NULL: it may have been done or not, and s->why says what failed. It may be done twice,
+ * and is of what makes no difference then.
+ */
+static json_t *call(struct store *s, const char *path, json_t *request)
+{
+	return post(s, path, request, false);
+}
+
+/*
+ * One that is done once, or not at all: a write that follows a revision would be refused by what it
+ * has done itself. It costs a call that fails, and is tried later, where another kind is asked
+ * again: a connection for each write would cost a shaking of hands each.
+ */
+static json_t *call_once(struct store *s, const char *path, json_t *request)
+{
+	return post(s, path, request, true);
 }
 
 /* --- what is asked ---------------------------------------------------------------------------- */
@@ -688,12 +758,12 @@ static enum store_result hold(struct store *s, const char *key, const char *valu
 	memset(now, 0, sizeof(*now));
 	if (!lease)
 		return STORE_UNKNOWN;
-	answer =
-	    call(s, "kv/txn",
-		 json_pack("{s:[o],s:[{s:{s:o,s:o,s:o}},o],s:[o]}", "compare",
-			   is_at(s, key, "MOD", "mod_revision", follows), "success", "request_put",
-			   "key", key_of(s, key), "value", bytes_of(value, strlen(value)), "lease",
-			   number(lease), range_own(s, key), "failure", range_own(s, key)));
+	answer = call_once(s, "kv/txn",
+			   json_pack("{s:[o],s:[{s:{s:o,s:o,s:o}},o],s:[o]}", "compare",
+				     is_at(s, key, "MOD", "mod_revision", follows), "success",
+				     "request_put", "key", key_of(s, key), "value",
+				     bytes_of(value, strlen(value)), "lease", number(lease),
+				     range_own(s, key), "failure", range_own(s, key)));
 	if (answer) {
 		bool done = json_is_true(json_object_get(answer, "succeeded"));
 		json_t *part = json_array_get(json_object_get(answer, "responses"), done);
@@ -716,7 +786,7 @@ static enum store_result take_written(struct store *s, const json_t *answer, uin
 static enum store_result changed(struct store *s, json_t *request, uint64_t *revision)
 {
 	enum store_result result = STORE_UNKNOWN;
-	json_t *answer = call(s, "kv/txn", request);
+	json_t *answer = call_once(s, "kv/txn", request);
 
 	if (answer)
 		result = take_written(s, answer, revision);
@@ -799,6 +869,28 @@ static json_t *put_request(const struct store *s, const struct store_put *puts, 
 	    lacks);
 }
 
+/*
+ * By its lease a write is known that was done, though it is refused: the request came to the store
+ * twice, as a proxy may have sent it. What another has written since comes as news.
+ */
+static enum store_result done_before(uint64_t lease, uint64_t *revision, struct store_snapshot *now)
+{
+	for (size_t i = 0; i < now->n && lease; i++) {
+		if (now->at[i].lease != lease)
+			continue;
+		*revision = now->at[i].revision;
+		store_snapshot_free(now);
+		return STORE_DONE;
+	}
+	return STORE_REFUSED;
+}
+
+/* Not so of what timed out or was called off: that may have been done. */
+static bool is_turned_away(long status)
+{
+	return status / 100 == 4 && status != 408 && status != 499;
+}
+
 /* The endpoint says that nothing was written with it. What the call before has told stays. */
 static void revoke(struct store *s, uint64_t lease, size_t endpoint)
 {
@@ -822,20 +914,20 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	enum store_result result = STORE_UNKNOWN;
 	size_t endpoint = s->at;
 	json_t *answer;
-	bool written;
 
 	memset(now, 0, sizeof(*now));
 	if (ttl_s && !lease)
 		return STORE_UNKNOWN;
-	answer = call(s, "kv/txn", put_request(s, puts, n, lease, guard, created));
-	written = answer && json_is_true(json_object_get(answer, "succeeded"));
-	if (written)
+	answer = call_once(s, "kv/txn", put_request(s, puts, n, lease, guard, created));
+	if (json_is_true(json_object_get(answer, "succeeded")))
 		result = take_written(s, answer, revision);
 	else if (answer)
 		result = take_ranges(s, answer, n, now);
+	if (result == STORE_REFUSED)
+		result = done_before(lease, revision, now);
 	json_decref(answer);
 	/* or each try would leave one for as long as the items last */
-	if (lease && !written && (s->status == 200 ? answer != NULL : s->status / 100 == 4))
+	if (lease && (result == STORE_REFUSED || is_turned_away(s->status)))
 		revoke(s, lease, endpoint);
 	return result;
 }
@@ -1105,7 +1197,7 @@ static struct store *open_store(const struct store_options *options, char why[ST
 	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	s->calls = curl_easy_init();
 	s->multi = curl_multi_init();
-	if (!whole || !s->headers || !s->calls || !s->multi || !set_up(s, s->calls, s->failed)) {
+	if (!whole || !s->headers || !s->calls || !s->multi || !set_up_calls(s)) {
 		close_store(s);
 		return NULL;
 	}

@@ -7,6 +7,8 @@
  *
  * Error: STORE_UNKNOWN says that it may have been done, or may yet be; store->why is one line with
  * what, where and what to do.
+ * What changes something is sent once, or a write would be refused by what it has done itself. A
+ * proxy may send it twice all the same: see member.h, and `put`.
  *
  * Concurrency: one caller at a time. A call returns within timeout_ms.
  *
@@ -119,7 +121,8 @@ struct store_kind {
 	/*
 	 * Writes n keys, or none, if `guard` was made at `created`. They go away ttl_s after this,
 	 * or later; 0: they stay. Where it was refused, *now has those of these keys that are
-	 * there.
+	 * there. What came twice, and goes away, is known as done; what stays is found there as it
+	 * was written.
 	 */
 	enum store_result (*put)(struct store *store, const struct store_put *puts, size_t n,
 				 uint32_t ttl_s, const char *guard, uint64_t created,
