@@ -459,8 +459,187 @@ static void a_store_that_went_back_is_noticed(void **state)
 	assert_false(share.sure);
 	assert_true(now < fleet_end_ns(&m));
 	assert_false(fleet_holds(&m, &share, now)); /* though the session lasts */
-	now += 60 * S;				    /* and nothing is asked of it any more */
+}
+
+/* What is known of it is worth nothing: a share is not had by it, nor is a record written. */
+static void goes_back(void)
+{
+	share.want[0] = 100;
+	member(2);
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	now += 4 * S;
+	settle();
+	assert_true(share.sure && share.applied.value[0]);
+	revision -= 1;
+	lies[place(OWN)].revision = revision - 1;
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(m.went_back && t.back);
+	t.back = false;
+}
+
+/* Nothing but its session, for as long as the agent runs. */
+static void renews_alone(void)
+{
+	struct fleet_picture picture;
+	uint64_t wake_ns;
+	uint32_t number;
+
+	for (int k = 0; k < 20; k++) {
+		now += 4 * S;
+		(void)send(FLEET_RENEW);
+		fleet_nudge(&m); /* no record is read, and nobody wakes for that */
+		assert_int_equal(fleet_next(&m, now, &number, &picture, &request, &wake_ns),
+				 FLEET_WAIT);
+		assert_true(wake_ns > now + S);
+		assert_int_equal(share.trouble, FLEET_WENT_BACK);
+		assert_false(share.sure || share.applied.value[0] || share.applied.until_ns);
+		assert_true(now < fleet_end_ns(&m));
+	}
+}
+
+/*
+ * Others get what it had, as its session of before ends once its datapath has fallen back. It keeps
+ * one that is in no record, for what is no share.
+ */
+static void who_saw_it_go_back_has_a_session(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	goes_back();
+	before = m.session;
+	(void)send(FLEET_LEAVE);
+	assert_false(share.applied.value[0] || share.applied.until_ns);
+	assert_int_equal(place(OWN), n_lies);
 	assert_int_equal(next_step(), FLEET_WAIT);
+	revision += 50; /* as others write, which are as far again as it was */
+	renews_alone();
+	assert_true(m.session && m.session != before);
+	assert_int_equal(m.session, lies[place(OWN)].created);
+}
+
+/* Where the older copy has no session of its own, there is none to end. */
+static void who_saw_it_go_back_had_none_there(void **state)
+{
+	(void)state;
+	goes_back();
+	take_away(OWN);
+	m.stale = false;
+	(void)send(FLEET_LEAVE);
+	assert_int_equal(m.session, 0);
+	(void)send(FLEET_RENEW);
+	renews_alone();
+}
+
+/* A session of this host that it does not know of. */
+static void put_own(void)
+{
+	char *session = fleet_write_session(&t.token);
+
+	if (place(OWN) < n_lies)
+		take_away(OWN);
+	put(OWN, session);
+	free(session);
+}
+
+/* What it finds there may be of before: whether its renewal was done is not known, or it went back
+ * once more. */
+static void who_saw_it_go_back_finds_a_session(void **state)
+{
+	(void)state;
+	goes_back();
+	(void)send(FLEET_LEAVE);
+	now += 4 * S;
+	assert_int_equal(next_step(), FLEET_SEND);
+	fleet_lost(&m);
+	for (int k = 0; k < 2; k++) {
+		put_own();
+		(void)send(FLEET_RENEW);
+		(void)send(FLEET_LEAVE);
+		now += 4 * S;
+		(void)send(FLEET_RENEW);
+		renews_alone();
+		now += 4 * S;
+	}
+}
+
+/* Once more: there may be records that have the session of since. */
+static void who_saw_it_go_back_twice(void **state)
+{
+	(void)state;
+	goes_back();
+	(void)send(FLEET_LEAVE);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	t.back = true;
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	t.back = false;
+	(void)send(FLEET_LEAVE);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	renews_alone();
+}
+
+/* Who ends takes its session away, and is done. */
+static void who_saw_it_go_back_leaves(void **state)
+{
+	(void)state;
+	goes_back();
+	(void)send(FLEET_LEAVE);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	fleet_leave(&m);
+	(void)send(FLEET_LEAVE);
+	assert_true(fleet_gone(&m));
+	assert_int_equal(place(OWN), n_lies);
+	now += 60 * S;
+	assert_int_equal(next_step(), FLEET_WAIT);
+}
+
+/* Who has none asks for none. */
+static void who_saw_it_go_back_leaves_without_a_session(void **state)
+{
+	(void)state;
+	goes_back();
+	(void)send(FLEET_LEAVE);
+	fleet_leave(&m);
+	now += 60 * S;
+	assert_int_equal(next_step(), FLEET_WAIT);
+	assert_true(fleet_gone(&m));
+}
+
+/* One record says so of all: the session ends, by which they are had. */
+static void all_shares_went_back(void **state)
+{
+	static const uint64_t ids[] = {8, 7};
+	static struct fleet_share two[2];
+
+	(void)state;
+	two[0] = two[1] = share;
+	m.share = two;
+	m.shares = 2;
+	t.share_id = ids;
+	member(2);
+	put("limit/0000000000000009", "{}");
+	(void)send(FLEET_RENEW);
+	record_of((uint64_t[]){1, 2}, 2);
+	put("limit/0000000000000008", lies[place(LIMIT)].value);
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_true(two[0].sure && two[1].sure);
+	lies[place(LIMIT)].revision = two[1].revision - 1;
+	take_away("limit/0000000000000009");
+	now += 4 * S;
+	(void)send(FLEET_RENEW);
+	assert_false(t.back);
+	(void)send(FLEET_LEAVE);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(two[i].trouble, FLEET_WENT_BACK);
+		assert_false(two[i].sure || two[i].applied.value[0]);
+	}
 }
 
 /* It is said, and mended by the next answer, though nobody writes the record. */
@@ -1823,6 +2002,13 @@ int main(void)
 	    cmocka_unit_test_setup(many_read_all_by_turns, begin),
 	    cmocka_unit_test_setup(what_is_not_there_is_noticed_at_once, begin),
 	    cmocka_unit_test_setup(a_store_that_went_back_is_noticed, begin),
+	    cmocka_unit_test_setup(who_saw_it_go_back_has_a_session, begin),
+	    cmocka_unit_test_setup(who_saw_it_go_back_had_none_there, begin),
+	    cmocka_unit_test_setup(who_saw_it_go_back_finds_a_session, begin),
+	    cmocka_unit_test_setup(who_saw_it_go_back_twice, begin),
+	    cmocka_unit_test_setup(who_saw_it_go_back_leaves, begin),
+	    cmocka_unit_test_setup(who_saw_it_go_back_leaves_without_a_session, begin),
+	    cmocka_unit_test_setup(all_shares_went_back, begin),
 	    cmocka_unit_test_setup(a_record_that_came_wrong_once, begin),
 	    cmocka_unit_test_setup(a_record_that_is_wrong, begin),
 	    cmocka_unit_test_setup(a_revision_that_came_wrong_once, begin),

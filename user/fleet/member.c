@@ -49,6 +49,7 @@ void fleet_start(struct fleet_member *m)
 	m->number = m->session = m->revision = m->renewed_ns = m->retry_ns = m->read_ns = 0;
 	m->flight = FLEET_IDLE;
 	m->taken = m->went_back = m->leaving = m->left = m->stale = m->answered = false;
+	m->afresh = false;
 	m->hurry = true;
 	for (uint32_t i = 0; i < m->shares; i++) {
 		struct fleet_share *s = &m->share[i];
@@ -649,12 +650,28 @@ static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	return m->leaving && now_ns >= renew_at(m) && send_renewal(m, now_ns, r);
 }
 
+/*
+ * Of a store that has gone back: the session of before ends, as there may be records that have it,
+ * and one is kept that none has.
+ */
+static bool next_after_back(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
+{
+	r->session = r->follows = 0;
+	r->share = 0;
+	if (m->session && (!m->afresh || m->leaving)) {
+		r->op = FLEET_LEAVE;
+		r->follows = m->revision;
+		return send_request(m, now_ns, r);
+	}
+	return !m->leaving && now_ns >= renew_at(m) && send_renewal(m, now_ns, r);
+}
+
 /* When something changes by itself. */
 static uint64_t wake_at(const struct fleet_member *m, uint64_t now_ns)
 {
 	uint64_t at = renew_at(m);
 
-	if (m->stale)
+	if (m->stale && !m->went_back)
 		at = least(at, m->read_ns);
 	for (uint32_t i = 0; i < m->shares; i++) {
 		const struct fleet_share *s = &m->share[i];
@@ -688,8 +705,8 @@ enum fleet_next fleet_next(struct fleet_member *m, uint64_t now_ns, uint32_t *sh
 		*share = i;
 		return FLEET_APPLY;
 	}
-	if (m->flight == FLEET_IDLE && !m->left && !m->went_back &&
-	    next_request(m, now_ns, request))
+	if (m->flight == FLEET_IDLE && !m->left &&
+	    (m->went_back ? next_after_back(m, now_ns, request) : next_request(m, now_ns, request)))
 		return FLEET_SEND;
 	*wake_ns = wake_at(m, now_ns);
 	return FLEET_WAIT;
@@ -702,6 +719,7 @@ enum fleet_next fleet_next(struct fleet_member *m, uint64_t now_ns, uint32_t *sh
 static void change_session(struct fleet_member *m, uint64_t session)
 {
 	m->session = session;
+	m->afresh = false;
 	m->renewed_ns = 0;
 	for (uint32_t i = 0; i < m->shares; i++) {
 		m->share[i].sure = false;
@@ -718,6 +736,7 @@ static void renewed(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	if (session != m->session)
 		change_session(m, session);
 	m->revision = session ? a->revision : 0;
+	m->afresh |= m->went_back && a->done; /* one of before is not renewed then */
 	m->retry_ns = now_ns + m->ttl_ns / 4;
 	m->hurry = !a->done && !m->taken;
 	if (a->done)
@@ -773,19 +792,26 @@ static enum fleet_trouble trouble_of(const struct fleet_share *s, const struct f
 	return read->record->memory_ns != s->params.memory_ns ? FLEET_OTHER_WINDOW : FLEET_WELL;
 }
 
-/* Nothing that is known of the store can be relied on: no share goes on, and none begins. */
-static void went_back(struct fleet_member *m, struct fleet_share *s)
+static bool is_back(const struct fleet_share *s, const struct fleet_read *read,
+		    const struct fleet_answer *a)
 {
-	m->went_back = true;
-	s->trouble = FLEET_WENT_BACK;
+	return a->back || (trouble_of(s, read) == FLEET_WELL && read->revision &&
+			   read->revision < s->revision);
+}
+
+/* Nothing that is known of the store can be relied on: no share goes on, and none begins. */
+static void look_back(struct fleet_member *m, const struct fleet_answer *a)
+{
+	for (uint32_t i = 0; i < m->shares; i++)
+		m->went_back |= is_back(&m->share[i], &a->read[i], a);
+	m->afresh &= !a->back;
 }
 
 static void fetched_one(struct fleet_member *m, struct fleet_share *s, uint64_t now_ns,
 			const struct fleet_read *read, const struct fleet_answer *a)
 {
-	s->trouble = trouble_of(s, read);
-	if (a->back || (s->trouble == FLEET_WELL && read->revision && read->revision < s->revision))
-		went_back(m, s);
+	s->trouble =
+	    m->went_back && !PACER_FAULT(BACK_TRUSTING) ? FLEET_WENT_BACK : trouble_of(s, read);
 	if (s->trouble != FLEET_WELL) {
 		s->sure = false;
 		return;
@@ -852,6 +878,7 @@ void fleet_answered(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	if (m->flight == FLEET_RENEW || m->flight == FLEET_FETCH) {
 		m->stale = false;
 		m->read_ns = now_ns + answer->lives * FLEET_READ_NS;
+		look_back(m, answer);
 		for (uint32_t i = 0; i < m->shares; i++)
 			fetched_one(m, &m->share[i], now_ns, &answer->read[i], answer);
 	}

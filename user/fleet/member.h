@@ -38,6 +38,11 @@
  * token is another), so all that it held cools; and it uses its reserve only when it has been there
  * for memory_ns (begun_ns): of each share its own, also of one that comes later.
  *
+ *   A store that has gone back: nothing that is known of it can be relied on. The member has no
+ * share any more, and writes no record. Its datapath has fallen back, so its session can be ended:
+ * others get what it had. It begins another one, which no record has, for what needs a session, and
+ * not a share.
+ *
  * Error: a member that cannot reach the store denies all but its reserve from the end of its
  * session on. What changes hands cools for memory_ns before. Units that a member lost with its
  * session are free for others after ttl_ns and memory_ns at most, by the store's clock.
@@ -156,6 +161,7 @@ struct fleet_member {
 	uint64_t flight_ns, flight_follows;
 	uint32_t flight_share;
 	bool taken, went_back, leaving, left;
+	bool afresh;   /* the session was begun since the store went back */
 	bool answered; /* the store has, since the beginning */
 	struct fleet_share *share;
 	uint32_t shares;

@@ -29,7 +29,8 @@
 	x(RESERVE_UNCLEAN)   /* a datapath that has forgotten uses its reserve at once */ \
 	x(RESERVE_LOWERED_FIRST) /* a reserve falls in the record, and the datapath keeps it */ \
 	x(RESERVE_FORGOTTEN) /* what a datapath before used of it does not cool */ \
-	x(RESERVE_RAISED_AGAIN) /* the datapath has it again while a write may yet lower it */
+	x(RESERVE_RAISED_AGAIN) /* the datapath has it again while a write may yet lower it */ \
+	x(BACK_TRUSTING)     /* a share goes on though the store went back */
 /* clang-format on */
 
 #define PLANTED_NAME(name) FAULT_##name,

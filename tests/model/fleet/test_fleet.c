@@ -69,6 +69,15 @@ static const struct world_scenario sound[] = {
      .drops = 1,
      .deep = 14,
      .states_min = 100000},
+    {.name = "the store seems to go back",
+     TWO,
+     .limit = 3,
+     .reserve = 1,
+     .backs = 1,
+     .lost = 1,
+     .restarts = 1,
+     .deep = 13,
+     .states_min = 100000},
 };
 
 static const struct world_scenario larger[] = {
@@ -146,6 +155,13 @@ static const struct world_scenario at_random[] = {
      .limit = 6,
      .reserve = 3,
      .leaves = 2},
+    {.name = "three, the store seems to go back",
+     THREE,
+     ROUGH,
+     .limit = 6,
+     .reserve = 1,
+     .backs = 3,
+     .leaves = 1},
     {.name = "three and a lane", THREE, ROUGH, .lane = true, .leaves = 2, .paced = true},
 };
 
@@ -175,6 +191,7 @@ static const struct world_scenario faulty[] = {
     {FAULT(RESERVE_LOWERED_FIRST), TWO, .limit = 3, .reserve = 1, .lost = 1, .turns = 1,
      .deep = 15},
     {FAULT(RESERVE_FORGOTTEN), TWO, ROUGH, .limit = 4, .reserve = 1, .turns = 4, .walks = 20000},
+    {FAULT(BACK_TRUSTING), TWO, .backs = 1, .lost = 1, .deep = 16},
     {FAULT(RESERVE_RAISED_AGAIN), TWO, .limit = 3, .reserve = 1, .lost = 1, .turns = 2, .deep = 16},
 };
 

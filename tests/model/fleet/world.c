@@ -54,6 +54,7 @@ struct world {
 	struct fleet_record record;
 	uint64_t record_revision, revision;
 	uint64_t lost, late, doubled, restarts, reboots, removals, leaves, wants, drops, turns;
+	uint64_t backs;
 	struct host host[WORLD_HOSTS]; /* last: of those that there are not, nothing is kept */
 };
 
@@ -62,6 +63,7 @@ enum action {
 	CARRY,	     /* its request comes to the store */
 	CARRY_TWICE, /* and once more later */
 	CARRY_LOST,  /* and its answer is lost */
+	CARRY_BACK,  /* and it looks as if the store had gone back */
 	ANSWER,	     /* the answer comes to the agent */
 	GIVE_UP,     /* the agent waits no more */
 	CARRY_LATE,  /* a request that was given up comes to the store */
@@ -80,11 +82,25 @@ enum action {
 };
 
 static const char *const action_name[] = {
-    "step",   "carry",	   "carry twice", "carry, answer lost",
-    "answer", "give up",   "carry late",  "drop late",
-    "nudge",  "restart",   "reboot",	  "quit",
-    "forgo",  "take up",   "want less",	  "want more",
-    "turn",   "step cold",
+    "step",
+    "carry",
+    "carry twice",
+    "carry, answer lost",
+    "carry, it went back",
+    "answer",
+    "give up",
+    "carry late",
+    "drop late",
+    "nudge",
+    "restart",
+    "reboot",
+    "quit",
+    "forgo",
+    "take up",
+    "want less",
+    "want more",
+    "turn",
+    "step cold",
 };
 
 #define REMOVE	(WORLD_HOSTS * HOST_ACTIONS)
@@ -642,6 +658,15 @@ static bool act_on_request(struct world *w, int i, enum action what)
 		memset(&h->now, 0, sizeof(h->now));
 		fleet_lost(&h->m);
 		return true;
+	case CARRY_BACK:
+		if (h->now.stage != SENT || !w->backs ||
+		    (h->now.request.op != FLEET_RENEW && h->now.request.op != FLEET_FETCH))
+			return false;
+		w->backs--;
+		carry(w, i, &h->now);
+		h->now.answer.back = true;
+		answer(h);
+		return true;
 	case ANSWER:
 		if (h->now.stage != DONE)
 			return false;
@@ -682,6 +707,7 @@ static bool act_on_host(struct world *w, int i, enum action what)
 	case CARRY_TWICE:
 	case CARRY:
 	case CARRY_LOST:
+	case CARRY_BACK:
 	case ANSWER:
 	case GIVE_UP:
 	case CARRY_LATE:
@@ -948,6 +974,7 @@ static void begin(struct world *w)
 	w->drops = sc->drops;
 	w->wants = sc->wants;
 	w->turns = sc->turns;
+	w->backs = sc->backs;
 	normalize(w);
 }
 

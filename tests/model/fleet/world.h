@@ -60,6 +60,7 @@ struct world_scenario {
 	uint8_t wants;	  /* a demand changes */
 	uint8_t drops;	  /* a policy has the limit no more; later it may have it again */
 	uint8_t turns;	  /* a policy is changed, and back again */
+	uint8_t backs;	  /* an agent believes that the store went back */
 	uint8_t deep;	/* not 0: all runs of so many actions, from where all members have joined */
 	uint32_t walks; /* not 0: so many runs at random, in place of all */
 	uint64_t states_min; /* so that nothing passes by not being explored */
