@@ -428,6 +428,90 @@ ends_while_a_name_is_sought()
 	umount /etc/resolv.conf
 }
 
+# deaf_manager: has $work/deaf, in which there is no room; told by USR1 it hears. Its pid is in $deaf.
+deaf_manager()
+{
+	rm -f "$work/deaf"
+	background "$SERVER" python3 -u -c '
+import signal, socket, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+here, other = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+here.bind(sys.argv[1])
+other.setblocking(False)
+try:
+    while True:
+        other.sendto(b"full", sys.argv[1])
+except BlockingIOError:
+    print("deaf")
+signal.sigwait([signal.SIGUSR1])
+while True:
+    print(here.recv(4096).decode())' "$work/deaf" >"$work/heard"
+	deaf=$pid
+	until_true 10 grep -q deaf "$work/heard"
+}
+
+# serve_unheard OPTION...
+serve_unheard()
+{
+	NOTIFY_SOCKET=$work/deaf background "$SERVER" "$BUILD/xdp-pacer" serve s0 -c "$work/one.yaml" \
+		--state "$work/s0.state" "$@" >"$work/out" 2>"$work/err"
+	until_true 20 grep -q "may end it: nobody reads its socket" "$work/err" || fail "$(cat "$work/err")"
+}
+
+# Who is to be told stands still: it paces, saves and ends all the same, and tells once it is heard.
+nobody_hears()
+{
+	limit one 10
+	rm -f "$work/s0.state"
+	deaf_manager
+	serve_unheard --every 1h || return
+	arrive "4" n=4
+	stop TERM 0
+	[ -s "$work/s0.state" ] || fail "it is not saved" || return
+	serve_unheard --every 100ms || return
+	rm "$work/s0.state"
+	until_true 20 test -s "$work/s0.state" || fail "it is not saved from time to time" || return
+	kill -USR1 "$deaf"
+	until_true 20 grep -q "READY=1" "$work/heard" || fail "it is not told that it is ready" || return
+	grep -A1 "READY=1" "$work/heard" | grep -q "STATUS=its state was saved" || fail "$(cat "$work/heard")" || return
+	arrive "6" n=9
+	stop TERM 0
+	until_true 20 grep -q "STOPPING=1" "$work/heard" || fail "it is not told that it ends" || return
+	equal "$(grep -c "READY=1" "$work/heard")" 1 "times that it was ready"
+	off
+}
+
+# The same of the agents of a fleet: of one interface, and of several.
+agents_that_nobody_hears()
+{
+	local of agent
+
+	policy fleet <<-TEXT
+	fleet: {store: ["http://127.0.0.1:1"], name: edge}
+	rules: [{name: udp, limits: [{key: src/32,128, packets: 9, window: 1s, fleet: yes}]}]
+	TEXT
+	in_server ip link add gone0 type veth peer name gone1
+	in_server ip link set gone0 up
+	mkdir -p "$work/members"
+	load fleet
+	pacer load gone0 -c "$work/fleet.yaml" >/dev/null
+	for of in s0 "s0 gone0"; do
+		deaf_manager
+		# shellcheck disable=SC2086 # each is a word
+		NOTIFY_SOCKET=$work/deaf background "$SERVER" "$BUILD/xdp-pacer" fleet $of \
+			--state "$work/members$([ "$of" != s0 ] || echo /one)" 2>"$work/said"
+		agent=$pid
+		until_true 20 grep -q "may end it: nobody reads its socket" "$work/said" || fail "$(cat "$work/said")" || return
+		until_true 20 grep -q "127.0.0.1:1" "$work/said" || fail "it asks no store: $(cat "$work/said")" || return
+		kill -USR1 "$deaf"
+		until_true 20 grep -q "READY=1" "$work/heard" || fail "$of: it is not told that it is ready" || return
+		deaf_manager
+		ends_soon "$agent" || return
+	done
+	in_server ip link del gone0
+	off
+}
+
 # security WORD: what docs/rights.md has behind WORD where it tells what `systemd-analyze security` says of the units.
 security()
 {
@@ -498,7 +582,9 @@ check serve-interfaces interfaces
 check serve-comes-back comes_back
 check serve-saved-and-gone saved_and_gone
 check serve-renamed renamed
+check serve-unheard nobody_hears
 check serve-clean clean_up
 check serve-unit the_unit
 check fleet-unresolved ends_while_a_name_is_sought
+check fleet-unheard agents_that_nobody_hears
 finish

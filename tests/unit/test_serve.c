@@ -10,12 +10,12 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/notify.h"
 #include "cli/output.h"
 #include "cli/several.h"
 #include "live/change.h"
@@ -47,7 +47,7 @@ static struct {
 	bool load_pending;   /* or it is all on trial */
 	bool lapsed, no_way; /* nobody confirmed what is there, and it can be taken off or not */
 	bool no_save, on_trial, is_off, left;
-	int unnoticed;			 /* by systemd: -errno */
+	uint64_t hears_ns;		 /* when systemd begins to hear */
 	uint64_t signal_ns;		 /* when one comes */
 	uint64_t gone_ns;		 /* when the pacer is taken off; 0: never */
 	uint64_t unseen_ns, seen_ns;	 /* it cannot be looked at from then until then; 0: never */
@@ -422,22 +422,44 @@ bool several_all(const struct options *o)
 	return false;
 }
 
-int sd_notify(int unset, const char *state)
+/* The manager stands still until it hears: what is due then is told, of each the last. */
+static bool ready_due, stopping_due;
+static char status_due[100];
+
+int notify_again(void)
 {
-	(void)unset;
-	strcat(strcat(told, state), "\n");
-	return on.unnoticed;
+	size_t n = strlen(told);
+
+	if (now_ns < on.hears_ns)
+		return EAGAIN;
+	snprintf(told + n, sizeof(told) - n, "%s%s%s%s", ready_due ? "READY " : "",
+		 stopping_due ? "STOPPING " : "", status_due,
+		 ready_due || stopping_due || *status_due ? "\n" : "");
+	ready_due = stopping_due = false;
+	*status_due = 0;
+	return 0;
 }
 
-int sd_notifyf(int unset, const char *format, ...)
+int notify_ready(const char *status)
+{
+	ready_due = true;
+	return notify_status("%s", status);
+}
+
+int notify_stopping(const char *status)
+{
+	stopping_due = true;
+	return notify_status("%s", status);
+}
+
+int notify_status(const char *format, ...)
 {
 	va_list args;
 
-	(void)unset;
 	va_start(args, format);
-	note(told, sizeof(told), format, args);
+	vsnprintf(status_due, sizeof(status_due), format, args);
 	va_end(args);
-	return 0;
+	return notify_again();
 }
 
 int until_ended(enum ends_of of)
@@ -554,7 +576,8 @@ static int begin(void **unused)
 	now_ns = 0;
 	loads = with_state = replacing = upgrades = changes = 0;
 	released = saves = put_up = taken_off = 0;
-	*said = *told = 0;
+	*said = *told = *status_due = 0;
+	ready_due = stopping_due = false;
 	memset(&pacer, 0, sizeof(pacer));
 	memset(&error, 0, sizeof(error));
 	file = "/dev/null"; /* it is there */
@@ -755,10 +778,10 @@ static void test_served(void **unused)
 	assert_int_equal(run(), EXIT_DONE);
 	assert_true(saves == 3 && released == 1); /* every ten minutes, and at the end */
 	assert_string_equal(said, "");
-	assert_string_equal(told, "READY=1\nSTATUS=pacing\n"
-				  "STATUS=its state was saved: 4096 bytes\n"
-				  "STATUS=its state was saved: 4096 bytes\n"
-				  "STOPPING=1\nSTATUS=saving its state\n");
+	assert_string_equal(told, "READY pacing\n"
+				  "its state was saved: 4096 bytes\n"
+				  "its state was saved: 4096 bytes\n"
+				  "STOPPING saving its state\n");
 	begin(unused);
 	assert_int_equal(run_with((struct options){.every_ns = 20 * S, .and_unload = true}),
 			 EXIT_DONE);
@@ -877,14 +900,20 @@ static void test_interface_gone(void **unused)
 	assert_int_equal(saves, 0);
 }
 
+/* It paces, saves and ends all the same; what is due is told in the round in which it is heard. */
 static void test_systemd_does_not_hear(void **unused)
 {
 	begin(unused);
-	on.unnoticed = -EMFILE;
-	assert_int_equal(run(), EXIT_DONE);
-	assert_string_equal(said, "systemd cannot be told that it serves, and may end it: Too many "
-				  "open files\n");
-	assert_int_equal(saves, 1);
+	on.hears_ns = 100 * S;
+	assert_int_equal(run_with((struct options){.every_ns = 20 * S}), EXIT_DONE);
+	assert_true(saves == 3 && !*told);
+	begin(unused);
+	on.hears_ns = 24 * S;
+	on.signal_ns = 30 * S;
+	assert_int_equal(run_with((struct options){.every_ns = 20 * S}), EXIT_DONE);
+	assert_string_equal(told, "READY its state was saved: 4096 bytes\n"
+				  "STOPPING saving its state\n");
+	assert_int_equal(saves, 2);
 }
 
 /* It serves even where it cannot print that; without memory for that it ends, and says why. */

@@ -17,7 +17,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "cli/fleet_keys.h"
 #include "cli/fleet_number.h"
 #include "cli/fleet_policy.h"
+#include "cli/notify.h"
 #include "cli/several.h"
 #include "config/cause.h"
 #include "config/file_lock.h"
@@ -99,7 +99,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct agent *g, const cha
 		return;
 	snprintf(g->said, sizeof(g->said), "%s", text);
 	tell(g, text);
-	sd_notifyf(0, "STATUS=%s", printable(text).text);
+	(void)notify_status("%s", printable(text).text);
 }
 
 /* Its endpoints are asked one after the other. Is this cause none of those before? */
@@ -315,7 +315,7 @@ static void leave(struct agent *g)
 		return;
 	g->leave_by_ns = host_now_ns() + LEAVE_MS * 1000000ull;
 	fleet_leave(&g->member);
-	sd_notify(0, "STOPPING=1\nSTATUS=giving its shares back");
+	(void)notify_stopping("giving its shares back");
 }
 
 static bool changed(const struct agent *g)
@@ -691,6 +691,7 @@ static int attend(struct agent *g)
 	struct policy_error error = {0};
 
 	while (!stopped(g, 0)) {
+		(void)notify_again();
 		if (!attached_goes_on(&g->a)) /* its shares are of the state, and so stay */
 			return gave_up("fleet",
 				       "the pacer was taken off or replaced: start it again");
@@ -748,7 +749,7 @@ static int run_one(struct options *o, int ready)
 	code = begin(&g, o);
 	if (!code) {
 		if (ready < 0)
-			sd_notify(0, "READY=1");
+			(void)notify_ready(NULL);
 		else
 			(void)!write(ready, "", 1);
 		code = attend(&g);
@@ -906,8 +907,9 @@ static int run_several(struct options *o)
 			(void)sigtimedwait(&one_ended, NULL, &look);
 		else
 			ending = ends_wait(LOOK_MS * 1000000ull);
+		(void)notify_again();
 		if (!told && all_ready(&s, &ready)) {
-			sd_notify(0, "READY=1");
+			(void)notify_ready(NULL);
 			told = true;
 		}
 		ending |= !told && s.code;

@@ -9,10 +9,10 @@
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #include "cli/cmd.h"
 #include "cli/emit.h"
+#include "cli/notify.h"
 #include "cli/output.h"
 #include "cli/several.h"
 #include "config/file_lock.h"
@@ -141,7 +141,7 @@ static void save_now(struct attached *a, const char *file)
 	if (save_running(a, file, &saved, &error))
 		complaint("%s", error.text);
 	else
-		sd_notifyf(0, "STATUS=its state was saved: %" PRIu64 " bytes", saved.bytes);
+		(void)notify_status("its state was saved: %" PRIu64 " bytes", saved.bytes);
 }
 
 /* Of an interface with another name by now the pacer goes on. */
@@ -207,6 +207,7 @@ static bool attend(const char *ifname, struct attached *a, const struct options 
 		int ifindex = a->ifindex, followed;
 
 		stopped = ends_wait(left_ns && left_ns < LOOK_NS ? left_ns : LOOK_NS);
+		(void)notify_again();
 		followed = follow(ifname, a, o->state, &error);
 		if (followed > 0) {
 			if (!stopped)
@@ -239,7 +240,7 @@ static int end(struct attached *a, const struct options *o)
 	struct policy_error error = {0};
 	struct saved saved;
 
-	sd_notify(0, "STOPPING=1\nSTATUS=saving its state");
+	(void)notify_stopping("saving its state");
 	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
 			  : save_running(a, o->state, &saved, &error)) {
 		complaint("%s: %s",
@@ -258,7 +259,7 @@ static int end(struct attached *a, const struct options *o)
 static int run_serve(struct options *o)
 {
 	struct attached a = {0};
-	int code, told;
+	int code;
 
 	if (o->n_args != 1 || several_all(o) || !o->policy || !o->state)
 		return misused("serve", "it wants one interface, -c POLICY and --state FILE");
@@ -268,10 +269,7 @@ static int run_serve(struct options *o)
 	if (code)
 		return code;
 	file_lock_ends_after(FILE_LOCK_LAST_MS); /* all that it waits for from now on is to save */
-	told = sd_notify(0, "READY=1\nSTATUS=pacing");
-	if (told < 0)
-		complaint("systemd cannot be told that it serves, and may end it: %s",
-			  strerror(-told));
+	(void)notify_ready("pacing");
 	if (!attend(o->args[0], &a, o))
 		return EXIT_DONE;
 	code = end(&a, o);
