@@ -141,9 +141,13 @@ another_size()
 			grep -q ": s0: ${asked%:*}: the state stays as large as it was at load: unload and load" ||
 			fail "$asked" || return
 	done
+	sed "s/^memory: .*/memory: 512Ki/" "$work/good.yaml" >"$work/size.yaml"
+	pacer apply s0 -c "$work/size.yaml" 2>&1 >/dev/null |
+		grep -q "as it was at load: to make it smaller, unload, remove the file that a service saves it in" ||
+		fail "a smaller one" || return
 	sed 's/window: 60s/&, entries: 2G/' "$work/good.yaml" >"$work/size.yaml"
 	refused 2 'size.yaml:.*no room for' pacer apply s0 -c "$work/size.yaml"
-	equal "$(status .serial)" 3 serial
+	equal "$(status .serial)" 4 serial
 }
 
 # A policy that does not fit is refused, and the one in force stays as it was.

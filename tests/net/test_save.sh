@@ -136,6 +136,26 @@ bans_move()
 	arrive "0 0 10" n=5 n=5,from=10.77.0.14,dport=9009 n=12,from=10.77.0.15
 }
 
+# A table that is larger than the policy asks for is said, with what helps; one that grows is not.
+another_memory()
+{
+	every all
+	load all
+	pacer save s0 "$(file)" --and-unload >/dev/null
+	sed -i 's/^memory: .*/memory: 2Mi/' "$work/all.yaml"
+	restore all 2>"$work/err" >/dev/null
+	equal "$(cat "$work/err")" "" "what it says of one that grows" || return
+	pacer save s0 "$(file)" --and-unload >/dev/null
+	every all
+	restore all 2>"$work/err" >/dev/null
+	equal "$(cat "$work/err")" "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it smaller,$(
+		) unload, and load without --restore (what it has counted and banned goes)" "what it says" || return
+	pacer status s0 | grep -q ", 2.0 MiB of it for keys" || fail "$(pacer status s0)" || return
+	pacer unload s0 >/dev/null
+	pacer load s0 -c "$work/all.yaml" >/dev/null
+	pacer status s0 | grep -q ", 1.0 MiB of it for keys" || fail "$(pacer status s0)"
+}
+
 # Each file is refused in one line, and nothing is attached.
 bad_files()
 {
@@ -434,6 +454,7 @@ check save-another-policy another_policy
 check save-unknown-boot unknown_boot
 check save-counters-go-on counters_go_on
 check save-bans-move bans_move
+check save-another-memory another_memory
 check save-bad-files bad_files
 check save-bad-places bad_places
 check save-frozen-sets frozen_sets

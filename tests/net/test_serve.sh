@@ -12,6 +12,7 @@
 . "$(dirname "$0")/lib.sh"
 
 UNIT=$here/../../systemd/xdp-pacer@.service
+AS_AT_LOAD="memory: the state stays as large as it was at load: unload and load to change it"
 
 # serve [OPTION...]: until it is ready; its pid is in $pid. What it says to systemd is in $work/notes.
 serve()
@@ -177,10 +178,69 @@ begun_on_trial()
 	begun "taken over as it was"
 	grep -q "s0: a policy waits to be confirmed: the service's own is not put in force" "$work/err" ||
 		fail "$(cat "$work/err")" || return
-	grep -q "s0: memory: the state stays as large as it was at load" "$work/err" || fail "$(cat "$work/err")" || return
+	grep -q "s0: $AS_AT_LOAD" "$work/err" || fail "$(cat "$work/err")" || return
 	arrive "20" n=25
 	stop TERM 0
 	pacer confirm s0 >/dev/null
+	off
+}
+
+# memory MI: what the policy asks for.
+memory()
+{
+	sed -i "s/^memory: .*/memory: ${1}Mi/" "$work/one.yaml"
+}
+
+# state_of MI: so large it is.
+state_of()
+{
+	pacer status s0 | grep -q ", $1.0 MiB of it for keys" || fail "$(pacer status s0 | grep memory)"
+}
+
+# stays SINCE: it is said once that the state stays as large as it was, and what makes it smaller.
+stays()
+{
+	equal "$(grep -c "memory" "$work/err")" 1 "times that it is said" || return
+	equal "$(grep "memory" "$work/err")" "xdp-pacer: s0: memory: the state stays as large as it was $1:$(
+		) to make it smaller, unload, remove $work/s0.state (what it has counted and banned goes with it),$(
+		) and load" "what is said" || return
+	state_of 2
+}
+
+# A state that is restored never shrinks: what is said of that helps.
+smaller()
+{
+	limit one 10
+	memory 2
+	rm -f "$work/s0.state"
+	serve
+	arrive "4" n=4
+	stop TERM 0
+	equal "$(cat "$work/err")" "" "what it says of new state" || return
+	memory 1
+	serve
+	stays "at load" || return
+	stop TERM 0
+	off
+	serve
+	begun "loaded, with the state that was saved"
+	stays saved || return
+	stop TERM 0
+	pacer unload s0 >/dev/null && rm "$work/s0.state"
+	serve
+	begun "loaded, with new state"
+	equal "$(cat "$work/err")" "" "what it says once it is smaller" || return
+	state_of 1 || return
+	memory 2 # it grows by what is said of that
+	apply one 2>"$work/err"
+	equal "$(cat "$work/err")" "xdp-pacer: s0: $AS_AT_LOAD" "what it says" || return
+	stop TERM 0
+	pacer unload s0 >/dev/null
+	serve
+	begun "loaded, with the state that was saved"
+	equal "$(cat "$work/err")" "" "what it says once it is larger" || return
+	state_of 2 || return
+	stop TERM 0
 	off
 }
 
@@ -504,7 +564,7 @@ agents_that_nobody_hears()
 		until_true 20 grep -q "may end it: nobody reads its socket" "$work/said" || fail "$(cat "$work/said")" || return
 		until_true 20 grep -q "127.0.0.1:1" "$work/said" || fail "it asks no store: $(cat "$work/said")" || return
 		kill -USR1 "$deaf"
-		until_true 20 grep -q "READY=1" "$work/heard" || fail "$of: it is not told that it is ready" || return
+		until_true 3 grep -q "READY=1" "$work/heard" || fail "$of: it is not told that it is ready" || return
 		deaf_manager
 		ends_soon "$agent" || return
 	done
@@ -572,6 +632,7 @@ check serve-without-its-values without_its_values
 check serve-says-what-is-left-out says_what_is_left_out
 check serve-and-unload-on-trial and_unload_on_trial
 check serve-begun-on-trial begun_on_trial
+check serve-smaller smaller
 check serve-not-begun not_begun
 check serve-saves-behind-another saves_behind_another
 check serve-killed killed

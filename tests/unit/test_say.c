@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "cli/cmd.h"
+#include "config/policy.h"
+#include "live/attached.h"
 #include "live/ends.h"
 
 static int holds; /* errno of holding the signals; 0: they are held */
@@ -166,14 +168,83 @@ static void test_ended_while_nobody_reads(void **unused)
 			    "nobody read it\n");
 }
 
+#define MI_LINES ((1 << 20) / sizeof(struct pacer_line))
+
+/* The advice is of what helps: what is restored never shrinks. */
+static void test_another_size(void **unused)
+{
+	static const struct {
+		const char *policy, *file;
+		uint64_t mi; /* that the state has */
+		bool restored;
+		const char *said;
+	} rows[] = {
+	    {"memory: 2Mi", "s0.state", 2, false, ""},
+	    {"memory: 2Mi", "s0.state", 2, true, ""},
+	    {"memory: 3Mi", "s0.state", 2, false,
+	     "xdp-pacer: s0: memory: the state stays as large as it was at load: unload and load "
+	     "to change it\n"},
+	    {"memory: 1Mi", NULL, 2, false,
+	     "xdp-pacer: s0: memory: the state stays as large as it was at load: to make it "
+	     "smaller, unload, remove the file that a service saves it in (what it has counted "
+	     "and banned goes with it), and load\n"},
+	    {"memory: 1Mi", "s0.state", 2, false,
+	     "xdp-pacer: s0: memory: the state stays as large as it was at load: to make it "
+	     "smaller, unload, remove s0.state (what it has counted and banned goes with it), and "
+	     "load\n"},
+	    {"memory: 1Mi", "s0.state", 2, true,
+	     "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it "
+	     "smaller, unload, remove s0.state (what it has counted and banned goes with it), and "
+	     "load\n"},
+	    {"memory: 1Mi", NULL, 2, true,
+	     "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it "
+	     "smaller, unload, and load without --restore (what it has counted and banned "
+	     "goes)\n"},
+	    {"bans: 8", "s0.state", 65, false, ""}, /* which asks for no size */
+	    {"bans: 8", NULL, 65, true,
+	     "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it "
+	     "smaller, unload, and load without --restore (what it has counted and banned "
+	     "goes)\n"},
+	    {"bans: 8", NULL, 64, true, ""},
+	    {"withstand: 1kpps", "s0.state", 4096, false, ""}, /* it does */
+	    {"withstand: 1kpps", "s0.state", 4096, true, ""},
+	    {"withstand: 1Mpps", "s0.state", 0, false,
+	     "xdp-pacer: s0: withstand: the state stays as large as it was at load: unload and "
+	     "load to change it\n"},
+	};
+	char text[200];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct attached a = {.ifname = "s0", .n_lines = rows[i].mi * MI_LINES};
+		struct policy_error error = {0};
+		struct policy *policy;
+
+		snprintf(text, sizeof(text),
+			 "%s\nrules: [{name: a, limits: [{key: src, packets: 9, window: 1s}]}]\n",
+			 rows[i].policy);
+		policy = policy_parse(text, strlen(text), &error);
+		if (!policy)
+			fail_msg("%s", error.text);
+		memory_noted(&a, policy, rows[i].file, rows[i].restored);
+		policy_free(policy);
+		assert_string_equal(what_was_said(), rows[i].said);
+		end(unused);
+		begin(unused);
+	}
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_signals_that_cannot_be_held), CASE(test_no_memory_to_give_way),
-	    CASE(test_what_is_unsure_is_said_once), CASE(test_cannot_wait),
-	    CASE(test_ended_while_nobody_reads),    CASE(test_read_after_a_change),
+	    CASE(test_signals_that_cannot_be_held),
+	    CASE(test_no_memory_to_give_way),
+	    CASE(test_what_is_unsure_is_said_once),
+	    CASE(test_cannot_wait),
+	    CASE(test_ended_while_nobody_reads),
+	    CASE(test_read_after_a_change),
+	    CASE(test_another_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

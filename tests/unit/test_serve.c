@@ -58,6 +58,7 @@ static struct {
 static uint64_t now_ns;
 static uint32_t loads, with_state, replacing, upgrades, changes, released, saves, put_up, taken_off;
 static char said[2000], told[2000];
+static const char *memory_asked; /* of which it is said how large it stays; NULL: not */
 static struct policy_error error, why;
 static struct attached pacer;
 static enum served served;
@@ -522,10 +523,12 @@ void joined_noted(const struct attached *a)
 	(void)a;
 }
 
-void memory_noted(const struct attached *a, const struct policy *p)
+void memory_noted(const struct attached *a, const struct policy *p, const char *from, bool restored)
 {
 	assert_int_equal(a->ifindex, 3);
 	assert_non_null(p);
+	assert_string_equal(from, "/dev/null");
+	memory_asked = restored ? "as it was saved" : "as it was at load";
 }
 
 void tags_noted(const struct attached *a)
@@ -578,6 +581,7 @@ static int begin(void **unused)
 	released = saves = put_up = taken_off = 0;
 	*said = *told = *status_due = 0;
 	ready_due = stopping_due = false;
+	memory_asked = NULL;
 	memset(&pacer, 0, sizeof(pacer));
 	memset(&error, 0, sizeof(error));
 	file = "/dev/null"; /* it is there */
@@ -788,6 +792,28 @@ static void test_served(void **unused)
 	assert_true(saves == 3 && taken_off == 1);
 }
 
+/* New state is as large as the policy asks for; of other state it is looked whether it is. */
+static void test_memory(void **unused)
+{
+	begin(unused);
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(memory_asked, "as it was saved");
+	begin(unused);
+	on.paced = true;
+	on.abi = PACER_ABI_VERSION;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_string_equal(memory_asked, "as it was at load");
+	begin(unused);
+	on.unread = true;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_null(memory_asked);
+	begin(unused);
+	on.paced = on.no_upgrade = true;
+	on.abi = PACER_ABI_VERSION;
+	assert_int_equal(run(), EXIT_FAILED);
+	assert_null(memory_asked);
+}
+
 /* What cannot be saved is said each time, and it goes on. */
 static void test_not_saved(void **unused)
 {
@@ -961,21 +987,14 @@ static void test_wrong(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_of_its_state),
-	    CASE(test_of_its_state_without_limits),
-	    CASE(test_of_new_state),
-	    CASE(test_not_begun),
-	    CASE(test_put_up),
-	    CASE(test_one_is_there),
-	    CASE(test_served),
-	    CASE(test_not_saved),
-	    CASE(test_taken_off),
-	    CASE(test_saved_at_least),
-	    CASE(test_taken_off),
-	    CASE(test_nobody_hears),
-	    CASE(test_systemd_does_not_hear),
-	    CASE(test_wrong),
-	    CASE(test_unseen_for_a_while),
+	    CASE(test_of_its_state),   CASE(test_of_its_state_without_limits),
+	    CASE(test_of_new_state),   CASE(test_not_begun),
+	    CASE(test_put_up),	       CASE(test_one_is_there),
+	    CASE(test_served),	       CASE(test_memory),
+	    CASE(test_not_saved),      CASE(test_taken_off),
+	    CASE(test_saved_at_least), CASE(test_taken_off),
+	    CASE(test_nobody_hears),   CASE(test_systemd_does_not_hear),
+	    CASE(test_wrong),	       CASE(test_unseen_for_a_while),
 	    CASE(test_interface_gone),
 	};
 

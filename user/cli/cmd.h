@@ -149,8 +149,13 @@ void change_noted(struct attached *a);
 void joined_noted(const struct attached *a);
 /* The same where its policy asks for VLANs, and tags may be kept where XDP does not see them. */
 void tags_noted(const struct attached *a);
-/* The same where the policy asks for another size of its state, which is that of the load. */
-void memory_noted(const struct attached *a, const struct policy *policy);
+/*
+ * The same where the policy asks for another size of its state, which is that of the load, or, of
+ * one that was restored, as large as it was saved at least. file: from which a service restores it;
+ * NULL: not known, or one that was named for this load.
+ */
+void memory_noted(const struct attached *a, const struct policy *policy, const char *file,
+		  bool restored);
 /* There was no memory for a part of the result. It is a failure, and no JSON is printed. */
 void result_lacks(void);
 /* A part of the result cannot be read: says why, and is as above. */

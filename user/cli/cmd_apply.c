@@ -88,7 +88,7 @@ static int run_apply(struct options *o)
 		attached_release(&a);
 		code = complain(o->policy, &error);
 	} else {
-		memory_noted(&a, policy);
+		memory_noted(&a, policy, NULL, false);
 		code = change_apply(&a, text, &sets, o->confirm_ns, &plan, &error);
 		set_texts_free(&sets);
 		if (code >= 0) {

@@ -137,6 +137,8 @@ static int attach(const struct options *o, const struct object_begin *begin,
 			change_noted(&a[i]);
 			joined_noted(&a[i]);
 			tags_noted(&a[i]);
+			if (restored)
+				memory_noted(&a[i], begin->policy, NULL, true);
 		}
 		watch_trial(a, o);
 		code = show_loaded(a, o, replaced, restored);

@@ -104,8 +104,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 		result = serve_begin(ifname, &load, text, policy, &sets, o->state, a, &served,
 				     &restored, &why, &error);
 	set_texts_free(&sets);
-	if (!result && !code && served == SERVED_TAKEN_OVER)
-		memory_noted(a, policy);
+	if (!result && !code && served != SERVED_LOADED)
+		memory_noted(a, policy, o->state, served == SERVED_RESTORED);
 	policy_free(policy);
 	free(text);
 	if (result)

@@ -175,21 +175,40 @@ void tags_noted(const struct attached *a)
 		complaint("%s: %s", a->ifname, text);
 }
 
+/* What it has to begin without, to be smaller: nothing that is restored shrinks. */
+static void say_larger(const struct attached *a, const char *file, bool restored)
+{
+	if (restored && !file)
+		complaint("%s: memory: the state stays as large as it was saved: to make it "
+			  "smaller, unload, and load without --restore (what it has counted and "
+			  "banned goes)",
+			  a->ifname);
+	else
+		complaint("%s: memory: the state stays as large as it was %s: to make it smaller, "
+			  "unload, remove %s (what it has counted and banned goes with it), and "
+			  "load",
+			  a->ifname, restored ? "saved" : "at load",
+			  file ? file : "the file that a service saves it in");
+}
+
 /* What withstands a flood is too little, not too much. */
-void memory_noted(const struct attached *a, const struct policy *policy)
+void memory_noted(const struct attached *a, const struct policy *policy, const char *file,
+		  bool restored)
 {
 	struct compile_host host = {host_resolution_ns(), host_now_ns(), 1};
 	struct policy_error ignored = {0}; /* the change itself says what is wrong */
+	bool asked = policy->withstand || policy->memory_bytes != POLICY_MEMORY_DEFAULT;
 	uint64_t bytes, lines;
 
-	if ((policy->memory_bytes == POLICY_MEMORY_DEFAULT && !policy->withstand) ||
-	    compile_memory(policy, &host, &bytes, &ignored))
+	if ((!asked && !restored) || compile_memory(policy, &host, &bytes, &ignored))
 		return;
 	lines = bytes / sizeof(struct pacer_line);
-	if (policy->withstand ? lines > a->n_lines : lines != a->n_lines)
+	if (lines > a->n_lines)
 		complaint("%s: %s: the state stays as large as it was at load: unload and load to "
 			  "change it",
 			  a->ifname, policy->withstand ? "withstand" : "memory");
+	else if (lines < a->n_lines && !policy->withstand)
+		say_larger(a, file, restored);
 }
 
 static int no_result(const char *why)
