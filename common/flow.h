@@ -124,6 +124,18 @@ PACER_GLOBAL __u64 pacer_flow_seen(const struct pacer_walk *w, __u32 rule_id, __
 	return pacer_load(&line->flow_lock) == word ? seen_ns : 0;
 }
 
+/* When a packet of the flow was let through last, as its set has it; 0: it is in none. */
+PACER_INLINE __u64 pacer_flow_last(const struct pacer_walk *w, __u32 rule_id)
+{
+	__u64 seen_ns = 0;
+	__u32 i, at = pacer_flow_set(w);
+
+	PACER_ROLLED
+	for (i = 0; i < PACER_FLOW_WAYS && !seen_ns; i++)
+		seen_ns = pacer_flow_seen(w, rule_id, at + i);
+	return seen_ns;
+}
+
 /*
  * Is the packet's flow, which was told, known under the rule of this id? PACER_META_KNOWN then,
  * with PACER_META_FRESH where it was noted just now. Read only.
@@ -131,18 +143,14 @@ PACER_GLOBAL __u64 pacer_flow_seen(const struct pacer_walk *w, __u32 rule_id, __
 PACER_GLOBAL __u32 pacer_flow_known(const struct pacer_walk *w, __u32 rule_id)
 {
 	const struct pacer_flows *flows;
-	__u64 seen_ns = 0;
-	__u32 i, at;
+	__u64 seen_ns;
 
 	if (!w)
 		return 0;
 	flows = &PACER_POLICY_OF(w)->flows;
 	if (!flows->sets)
 		return 0;
-	at = pacer_flow_set(w);
-	PACER_ROLLED
-	for (i = 0; i < PACER_FLOW_WAYS && !seen_ns; i++)
-		seen_ns = pacer_flow_seen(w, rule_id, at + i);
+	seen_ns = pacer_flow_last(w, rule_id);
 	if (!seen_ns)
 		return 0;
 	if (w->now_ns < seen_ns)
@@ -154,6 +162,21 @@ PACER_GLOBAL __u32 pacer_flow_known(const struct pacer_walk *w, __u32 rule_id)
 		return 0;
 	return seen_ns < flows->idle_ns >> PACER_FLOW_AGAIN ? PACER_META_KNOWN | PACER_META_FRESH
 							    : PACER_META_KNOWN;
+}
+
+/*
+ * From when on the packet, which opens no flow now, opens one again, if none of its flow is let
+ * through until then: it is forgotten. PACER_NEVER: of TCP, whose packets say so themselves. Next
+ * to writers it may be that it is forgotten already. Not for the packet path.
+ */
+PACER_INLINE __u64 pacer_flow_ends(const struct pacer_walk *w, __u32 rule_id)
+{
+	__u64 seen_ns;
+
+	if (w->pkt.proto == PACER_IPPROTO_TCP)
+		return PACER_NEVER;
+	seen_ns = pacer_flow_last(w, rule_id);
+	return seen_ns ? seen_ns + PACER_POLICY_OF(w)->flows.idle_ns : w->now_ns;
 }
 
 /* Writes the flow into this line, unless another CPU has it in hand. */

@@ -835,25 +835,28 @@ PACER_INLINE __u64 pacer_limit_when_asked(const struct pacer_walk *w, const stru
  * The earliest time from from_ns on, which is not before w->now_ns, at which the limit would admit
  * the packet, if nothing else came. It is exact for every kind, but for uses that other CPUs hold
  * on lease, which may come back before. 0: at once; PACER_NEVER: at none. It may deny again after
- * that time: a rate that begins then, and a throttle of which a lease ends. Read only; the share
- * that a fleet's limit has is w->now_ns's. Next to writers what is read may be of two moments. Not
- * for the packet path.
+ * that time: a rate that begins then, a throttle of which a lease ends, and a limit of new flows,
+ * of a packet that opens none now, but does from opens_ns on (PACER_NEVER: never). Read only; the
+ * share that a fleet's limit has is w->now_ns's. Next to writers what is read may be of two
+ * moments. Not for the packet path.
  */
 PACER_INLINE __u64 pacer_limit_when_from(const struct pacer_walk *w, const struct pacer_limiter *t,
-					 __u64 from_ns)
+					 __u64 from_ns, __u64 opens_ns)
 {
 	__u64 when_ns;
 
-	if (!pacer_walk_asks(w, t))
+	if (!pacer_limiter_asked(t, w->now_ns))
+		return 0;
+	if (from_ns < opens_ns && !pacer_walk_asks(w, t))
 		return 0;
 	when_ns = pacer_limit_when_asked(w, t, from_ns);
 	return t->until_ns && when_ns > t->until_ns ? t->until_ns : when_ns;
 }
 
-/* The same from w->now_ns on. */
+/* The same from w->now_ns on, of what is asked now. */
 PACER_INLINE __u64 pacer_limit_when(const struct pacer_walk *w, const struct pacer_limiter *t)
 {
-	return pacer_limit_when_from(w, t, w->now_ns);
+	return pacer_limit_when_from(w, t, w->now_ns, PACER_NEVER);
 }
 
 #endif

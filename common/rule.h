@@ -1251,15 +1251,17 @@ PACER_INLINE __u64 pacer_walk_banned_until(const struct pacer_walk *w)
 PACER_INLINE __u64 pacer_limits_when(const struct pacer_walk *w, __u64 from_ns)
 {
 	const struct pacer_rule *rule = PACER_RULE_OF(w);
+	__u64 opens_ns = rule->opens ? pacer_flow_ends(w, rule->id) : PACER_NEVER;
 	__u64 when_ns = from_ns, was_ns;
 	__u32 i, rounds = 0;
 
 	do {
 		was_ns = when_ns;
 		for (i = 0; i < rule->n_limiters; i++)
-			when_ns = pacer_later(
-			    when_ns, pacer_limit_when_from(w, &rule->limiter[i],
-							   pacer_later(when_ns, w->now_ns)));
+			when_ns = pacer_later(when_ns,
+					      pacer_limit_when_from(w, &rule->limiter[i],
+								    pacer_later(when_ns, w->now_ns),
+								    opens_ns));
 	} while (when_ns != was_ns && rounds++ < PACER_WHEN_LATER * PACER_LIMITERS_MAX);
 	return when_ns;
 }

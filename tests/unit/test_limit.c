@@ -43,7 +43,10 @@ static uint64_t when(struct world *w, uint64_t now_ns, const struct pacer_packet
 {
 	struct pacer_state state;
 	struct pacer_walk walk = walk_in(w, &state, now_ns, pkt);
+	struct parsed frame = {*pkt, now_ns};
 
+	if (now.bin.rule[0].opens)
+		walk.pkt.key[PACER_WORD_META] |= pacer_path_flow(&frame, &walk, 0);
 	return pacer_rule_when(&walk);
 }
 
@@ -353,6 +356,135 @@ static void test_on_lease(void **unused)
 	assert_true(denied_on_lease(1, 59) > SECOND); /* the second bucket's, too */
 }
 
+/* --- limits of new flows -----------------------------------------------------------------------
+ */
+
+#define NEW_FLOWS \
+	"clock: exact\nmemory: 64Ki\nbans: 8\nflows: 64\nflow_idle: %s\nrules:\n- name: a\n"
+
+/* A flow that is known is forgotten while its packet waits for a window, or for its ban. */
+static void test_forgotten_meanwhile(void **unused)
+{
+	static const struct {
+		const char *idle, *rest;
+		uint64_t after_ns;
+	} rows[] = {
+	    {"5ms", "{key: src, packets: 3, window: 20ms, slots: 4}", 1000 * MS},
+	    {"25ms", "{key: src, packets: 3, window: 20ms, slots: 4}", 1000 * MS},
+	    {"26ms", "{key: src, packets: 3, window: 20ms, slots: 4}", 25 * MS},
+	    {"26ms", "{key: src, packets: 3, window: 20ms, slots: 4}\n  ban: 30ms", 1000 * MS},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		say_again();
+		say(NEW_FLOWS, rows[i].idle);
+		say("  limits:\n  - {key: src, rate: 1/s, burst: 1, of: new}\n  - %s\n",
+		    rows[i].rest);
+		begin(doc.s);
+		assert_in_range(denied(SECOND), SECOND + rows[i].after_ns,
+				SECOND + rows[i].after_ns + 1);
+	}
+}
+
+/* Of TCP a packet says so itself, and no silence makes it a SYN. */
+static void test_of_tcp(void **unused)
+{
+	struct pacer_packet pkt = one;
+
+	(void)unused;
+	say_again();
+	say(NEW_FLOWS, "5ms");
+	say("  limits:\n  - {key: src, packets: 3, window: 20ms, slots: 4}\n"
+	    "  - {key: src, rate: 1/s, burst: 1, of: new}\n");
+	begin(doc.s);
+	pkt.proto = PACER_IPPROTO_TCP;
+	assert_int_equal(judge(&here, SECOND, &pkt), PACER_ADMIT); /* a SYN, as far as is known */
+	pkt.key[PACER_WORD_META] |= PACER_META_KNOWN;
+	while (judge(&here, SECOND, &pkt) == PACER_ADMIT)
+		;
+	assert_int_equal(check_denial(SECOND, &pkt), SECOND + 25 * MS);
+}
+
+/* Another CPU has just taken the line of the flow that was known: it is forgotten already. */
+static void test_forgotten_just_now(void **unused)
+{
+	struct pacer_packet pkt = one;
+
+	(void)unused;
+	say_again();
+	say(NEW_FLOWS, "26ms");
+	say("  limits:\n  - {key: src, packets: 3, window: 20ms, slots: 4}\n"
+	    "  - {key: src, rate: 1/s, burst: 3, of: new}\n");
+	begin(doc.s);
+	for (uint32_t i = 1; i <= 3; i++) {
+		pkt.key[PACER_WORD_PORTS] = i;
+		assert_int_equal(judge(&here, SECOND, &pkt), PACER_ADMIT);
+	}
+	pkt.key[PACER_WORD_PORTS] = 4;
+	pkt.key[PACER_WORD_META] |= PACER_META_KNOWN;
+	assert_in_range(when(&here, SECOND, &pkt), SECOND + 1000 * MS, SECOND + 1000 * MS + 1);
+}
+
+static const char *const pool_new[] = {
+    "{key: src, gap: 3ms, of: new}",
+    "{key: src, packets: 3, window: 20ms, slots: 4, of: new}",
+    "{key: all, packets: 9, window: 30ms, of: new}",
+    "{key: src, rate: 100/s, burst: 4, of: new}",
+    "{key: src+dport, rate: 30/s, burst: 1, of: new}",
+    "{key: all, uses: 30, cooldown: 40ms, of: new}",
+};
+
+/* Some of the limits are of new flows. */
+static void say_new(uint32_t run)
+{
+	uint32_t i, at = draw() % ARRAY(pool_new), other = draw() % 5 + 1;
+
+	say_again();
+	say(NEW_FLOWS, run & 1 ? "3ms" : "17ms");
+	say("%s  limits:\n", run % 3 ? "" : "  ban: 5ms\n");
+	if (run % 3 == 0) /* what is of all bans nobody */
+		say("  - {key: src, packets: 50, window: 40ms}\n");
+	for (i = 0; i < 2; i++)
+		say("  - %s\n", pool_new[(at + i * other) % ARRAY(pool_new)]);
+	for (i = draw() % 2; i < 2; i++)
+		say("  - %s\n", pool[draw() % (ARRAY(pool) - 1)]);
+}
+
+/* Few flows, of few sources: mostly known, and then silent for long. */
+static void test_new_flows(void **unused)
+{
+	uint64_t by[2] = {0};
+	uint32_t later = 0;
+
+	(void)unused;
+	oracle_seed(95);
+	for (uint32_t run = 0; run < 400; run++) {
+		uint64_t now_ns = SECOND + draw() % SECOND, at_ns = 0;
+
+		say_new(run);
+		begin(doc.s);
+		for (uint32_t i = 0; i < 300; i++) {
+			struct pacer_packet pkt = random_packet();
+			struct pacer_state state;
+			struct pacer_walk walk;
+
+			pkt.key[PACER_WORD_PORTS] = between(1, 3);
+			now_ns = next_time(now_ns, at_ns);
+			walk = walk_in(&here, &state, now_ns, &pkt);
+			at_ns = 0;
+			if (pacer_outcome_reason(judge_parsed(&walk)) != PACER_ADMIT) {
+				bool known = walk.pkt.key[PACER_WORD_META] & PACER_META_KNOWN;
+
+				at_ns = check_denial(now_ns, &pkt);
+				by[known]++;
+				later += known && at_ns - now_ns >= now.bin.flows.idle_ns;
+			}
+		}
+	}
+	assert_true(by[0] > 1000 && by[1] > 1000 && later > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +494,10 @@ int main(void)
 	    cmocka_unit_test(test_begins_meanwhile),
 	    cmocka_unit_test(test_each_begins_meanwhile),
 	    cmocka_unit_test(test_on_lease),
+	    cmocka_unit_test(test_forgotten_meanwhile),
+	    cmocka_unit_test(test_of_tcp),
+	    cmocka_unit_test(test_forgotten_just_now),
+	    cmocka_unit_test(test_new_flows),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
