@@ -366,6 +366,61 @@ static void test_while_bans_move(void **unused)
 	}
 }
 
+static struct why ask_banned(struct pacer_walk *walk, uint64_t by_tool_ns)
+{
+	struct why why;
+
+	why_packet_banned(walk, policy, 0, by_tool_ns, &why);
+	return why;
+}
+
+/* What is asked once a ban is over, of the pacer's or of another tool, counts from its end on. */
+static void test_after_a_ban(void **unused)
+{
+	static const struct {
+		const char *says;
+		uint64_t when_ns; /* the ban's end, or what the rule says then */
+	} rows[] = {
+	    {"limits: [{key: src, rate: 6/m, burst: 2}]", START + 30000000000},
+	    {"verdict: pass", START + 22500000000},
+	    {"verdict: drop", PACER_NEVER},
+	};
+	uint64_t until_ns = START + 22500000000;
+
+	(void)unused;
+	for (uint32_t i = 0; i < 2 * PACER_SECRETS; i++)
+		secret[i] = 0x9e3779b97f4a7c15ull * (i + 1);
+	for (size_t i = 0; i < 2 * ARRAY(rows); i++) {
+		bool own = i & 1;
+		uint64_t when_ns = rows[i / 2].when_ns;
+		struct pacer_state state = state_of(0);
+		struct pacer_walk walk = walk_at(&state, START);
+		char text[128];
+		struct why why;
+
+		snprintf(text, sizeof(text),
+			 "clock: exact\nmemory: 64Ki\nbans: 64\nrules:\n- {name: a, %s}\n",
+			 rows[i / 2].says);
+		load(text);
+		memset(ban_lines, 0, sizeof(ban_lines));
+		state.table = (struct pacer_table){ban_lines, 4096};
+		bin.bans.len4[0] = 32;
+		bin.flags |= PACER_SOURCES_BANNED;
+		if (i < 2) /* it begins meanwhile */
+			bin.rule[0].limiter[0].rate.begin_ns = START + 20000000000;
+		if (own)
+			ban(&walk, 0, true, 0, until_ns);
+		why = ask_banned(&walk, own ? 0 : until_ns);
+		assert_int_equal(why.reason, PACER_DENY_BAN);
+		assert_int_equal(why.denied, -1);
+		/* A ban of the pacer's own ends some ns later. */
+		assert_true(why.when_ns == when_ns ||
+			    (own && why.when_ns > when_ns && why.when_ns < when_ns + 1000));
+		policy_free(policy);
+		policy = NULL;
+	}
+}
+
 /* A key whose value cannot be known, as its set cannot be read, has no place in the limit. */
 static void test_a_value_that_is_unknown(void **unused)
 {
@@ -417,6 +472,7 @@ int main(void)
 	    cmocka_unit_test_teardown(test_of_new_flows, teardown),
 	    cmocka_unit_test_teardown(test_what_a_gap_is_held_by, teardown),
 	    cmocka_unit_test_teardown(test_while_bans_move, teardown),
+	    cmocka_unit_test(test_after_a_ban),
 	    cmocka_unit_test_teardown(test_a_value_that_is_unknown, teardown),
 	};
 

@@ -770,7 +770,7 @@ static void allow_by_set(struct question *q, const struct pacer_walk *walk)
 
 /* --- of a pacer at work ----------------------------------------------------------------------- */
 
-/* On the CPU that would let it pass, if one would. */
+/* On the CPU that would let it pass, or does first. */
 static void ask_cpus(struct question *q, const struct look *look, struct why *why)
 {
 	for (uint32_t cpu = 0; cpu < look->cpus; cpu++) {
@@ -778,7 +778,8 @@ static void ask_cpus(struct question *q, const struct look *look, struct why *wh
 		struct pacer_walk walk = {.state = &state, .now_ns = look->now_ns, .pkt = q->pkt};
 		struct why one;
 
-		why_packet(&walk, q->policy, q->resolution_ns, &one);
+		why_packet_banned(&walk, q->policy, q->resolution_ns,
+				  q->by_tool ? q->tool.until_ns : 0, &one);
 		q->admit += one.reason == PACER_ADMIT;
 		if (!cpu || (why->reason != PACER_ADMIT &&
 			     (one.reason == PACER_ADMIT || one.when_ns < why->when_ns)))
@@ -824,17 +825,13 @@ static int look_for_rule(struct question *q, struct pacer_walk *walk, struct pol
 	return *by.error.text ? -1 : 0;
 }
 
-/* A ban of another tool comes before rules: on every CPU. */
+/* A ban of another tool comes before rules: what these say counts for the time alone. */
 static void deny_by_tool(struct question *q, struct why *why)
 {
-	why->reason = PACER_DENY_BAN;
-	why->denied = -1;
 	why->rule = PACER_RULES_MAX;
 	why->n = 0;
 	why->source_ns = q->tool.until_ns;
-	why->when_ns = pacer_later(why->when_ns, q->tool.until_ns);
 	units_prefix_text(&q->tool.prefix, why->source, sizeof(why->source));
-	q->admit = 0;
 }
 
 static int ask_tools(struct question *q, const struct attached *a, const struct prefix *source,

@@ -247,15 +247,15 @@ enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
 	return pacer_outcome_reason(outcome);
 }
 
-void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
-		struct why *why)
+void why_packet_banned(const struct pacer_walk *w, const struct policy *policy,
+		       uint64_t resolution_ns, uint64_t banned_ns, struct why *why)
 {
 	struct pacer_walk walk = *w;
 	uint64_t when_ns;
 	bool unknown; /* the value that it counts by */
 
 	begin(w, why);
-	when_ns = why->source_ns;
+	when_ns = pacer_later(why->source_ns, banned_ns);
 	walk.rule = pacer_walk_rule(&walk, PACER_POLICY_OF(&walk));
 	if (walk.rule == PACER_RULE_ALLOWED)
 		why->source_ns = 0;
@@ -267,7 +267,8 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 			when_ns = PACER_NEVER;
 	} else if (PACER_RULE_OF(&walk)->says) {
 		why->reason = pacer_outcome_reason(pacer_rule_reason(PACER_RULE_OF(&walk)));
-		when_ns = PACER_NEVER;
+		if (why->reason == PACER_DENY_VERDICT)
+			when_ns = PACER_NEVER;
 	} else if (unknown) {
 		why->reason = PACER_DENY_NO_STATE;
 		when_ns = PACER_NEVER;
@@ -287,13 +288,19 @@ void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_
 			why->reason = PACER_DENY_BAN;
 			why->denied = (int)k;
 		}
-	if (why->source_ns) {
+	if (why->source_ns || banned_ns) {
 		why->reason = PACER_DENY_BAN;
 		why->denied = -1;
 	}
 	why->when_ns = pacer_verdict_of(why->reason) == PACER_VERDICT_DENY
 			   ? pacer_later(when_ns, w->now_ns)
 			   : w->now_ns;
+}
+
+void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
+		struct why *why)
+{
+	why_packet_banned(w, policy, resolution_ns, 0, why);
 }
 
 int why_key_read(const struct policy_key *kind, const char *text, struct pacer_packet *pkt)

@@ -70,6 +70,9 @@ enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
  */
 void why_packet(const struct pacer_walk *w, const struct policy *policy, uint64_t resolution_ns,
 		struct why *why);
+/* The same of one that something not in w's state bans until banned_ns; 0: nothing does. */
+void why_packet_banned(const struct pacer_walk *w, const struct policy *policy,
+		       uint64_t resolution_ns, uint64_t banned_ns, struct why *why);
 
 /*
  * As tally_key_read, and the key `all` of a limit without parts, which is one of both families: a
