@@ -40,6 +40,9 @@ enum pacer_action { PACER_DROP = 1, PACER_PASS = 2, PACER_REDIRECT = 4 };
 #ifndef PACER_IS_ALLOWED
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(frame), (void)(walk), (void)(exact), 0)
 #endif
+#ifndef PACER_HIDES_INNER /* its source is banned: what is in its tunnel is not looked at */
+#define PACER_HIDES_INNER(frame, walk) pacer_walk_source_denied(walk)
+#endif
 #ifndef PACER_TO_POOL
 #define PACER_TO_POOL(frame, walk) ((void)(frame), (void)(walk), PACER_POOL_SPENT)
 #endif
@@ -775,7 +778,7 @@ PACER_GLOBAL int pacer_path_inner(PACER_FRAME *frame, struct pacer_walk *w)
 	if (!among)
 		return PACER_PARSED;
 	pacer_tunnel_find(frame, w, &t);
-	if (t.said == PACER_PARSED && !pacer_walk_source_denied(w)) {
+	if (t.said == PACER_PARSED && !PACER_HIDES_INNER(frame, w)) {
 		pacer_path_inner_frame(frame, w, among);
 		outer = w->pkt;
 		t.said = pacer_inner_parse(frame, w, &t);

@@ -93,6 +93,39 @@ sources()
 	equal "$(stats '.rules[0].matched')" "$matched" "of them matched inside"
 }
 
+# The outer source is banned for a time, by hand or by another tool: what the inner packet's rule says counts
+# after that.
+banned_around()
+{
+	local by pin=/sys/fs/bpf/xdp-pacer/s0/banned4 say until
+	local asked="udp 10.99.0.11:5000 > 10.99.0.1:9000 in vxlan 10.77.0.11 > 10.77.0.1"
+
+	policy dropped <<-END
+	bans: 1024
+	rules: [{name: inside, match: {inner: yes, proto: udp, dport: 9000}, verdict: drop}]
+	END
+	until=$(python3 -c 'import struct, time; print(*struct.pack("<Q", time.monotonic_ns() + 60 * 10**9))')
+	for say in inner dropped; do
+		load "$say" --pin
+		inside 10.99.0.11=400 || return
+		for by in hand tool; do
+			# shellcheck disable=SC2086
+			case $by in
+			hand) pacer ban s0 add 10.77.0.11 --for 60s >/dev/null ;;
+			tool) bpftool map update pinned "$pin" key 32 0 0 0 10 77 0 11 value $until ;;
+			esac
+			pacer why s0 "$asked" --json | jq -r '[.reason, .banned_source.prefix, .banned_source.by_tool,
+				(.outer | length > 0), (if .wait_ns then .wait_ns > 500e9 else "never" end)] | map(tostring) | join(" ")' \
+				>"$work/why"
+			equal "$(cat "$work/why")" \
+				"ban 10.77.0.11 $([ $by = tool ] && echo true || echo false) true $([ $say = inner ] && echo true || echo never)" \
+				"why of what is $say in a source banned by $by" || return
+			pacer ban s0 del 10.77.0.11 >/dev/null
+		done
+		pacer unload s0 >/dev/null
+	done
+}
+
 # Every tunnel there is: the kernel's program says of each packet what user space says.
 kernel_alike()
 {
@@ -151,6 +184,7 @@ net_up
 tunnel_up
 check inner-limited limited
 check inner-sources sources
+check inner-banned-around banned_around
 check inner-kernel kernel_alike
 check inner-forwarded forwarded
 finish

@@ -32,6 +32,8 @@ struct question {
 	char *key;		   /* NULL: a packet */
 	struct pacer_packet pkt;   /* of a key: with its source's address, if it has one */
 	struct pacer_packet outer; /* around it, where it is judged as what is in a tunnel */
+	uint64_t outer_ns;	   /* until then that one's source is banned; 0: it is not */
+	char outer_source[TEXT];   /* as this prefix */
 	enum pacer_reason read;	   /* ADMIT, or why no rule is looked for */
 	bool of_frame, raw_ip;
 	bool sourceless; /* the key has no source's address */
@@ -773,13 +775,14 @@ static void allow_by_set(struct question *q, const struct pacer_walk *walk)
 /* On the CPU that would let it pass, or does first. */
 static void ask_cpus(struct question *q, const struct look *look, struct why *why)
 {
+	uint64_t banned_ns = pacer_later(q->by_tool ? q->tool.until_ns : 0, q->outer_ns);
+
 	for (uint32_t cpu = 0; cpu < look->cpus; cpu++) {
 		struct pacer_state state = look_state(look, cpu);
 		struct pacer_walk walk = {.state = &state, .now_ns = look->now_ns, .pkt = q->pkt};
 		struct why one;
 
-		why_packet_banned(&walk, q->policy, q->resolution_ns,
-				  q->by_tool ? q->tool.until_ns : 0, &one);
+		why_packet_banned(&walk, q->policy, q->resolution_ns, banned_ns, &one);
 		q->admit += one.reason == PACER_ADMIT;
 		if (!cpu || (why->reason != PACER_ADMIT &&
 			     (one.reason == PACER_ADMIT || one.when_ns < why->when_ns)))
@@ -808,6 +811,18 @@ static bool allows_inner(const struct pacer_packet *inner, void *arg)
 	return allowed;
 }
 
+/* Nothing is looked for behind a source that is banned, but what is there counts after the ban. */
+static void look_behind(struct question *q, struct pacer_walk *walk, struct allowed_by *by)
+{
+	struct pacer_walk behind = *walk;
+
+	behind.pkt = q->outer;
+	q->outer_ns = why_source(&behind, 128, q->outer_source, sizeof(q->outer_source));
+	if ((q->outer_ns || q->by_tool) &&
+	    why_find_behind(&behind, &q->head, q->read, allows_inner, by) == PACER_ADMIT)
+		*walk = behind;
+}
+
 /*
  * What the frame says of the rule: one that is not IP may fall under one, too, and one for what is
  * in a tunnel makes that the packet. 0, or -1 with *error filled.
@@ -819,7 +834,10 @@ static int look_for_rule(struct question *q, struct pacer_walk *walk, struct pol
 	if (q->allowed || (q->read != PACER_ADMIT && q->read != PACER_NOT_IP))
 		return 0;
 	q->outer = q->pkt;
-	q->read = why_find(walk, &q->head, q->read, allows_inner, &by);
+	if (!q->by_tool)
+		q->read = why_find(walk, &q->head, q->read, allows_inner, &by);
+	if (q->read == PACER_ADMIT)
+		look_behind(q, walk, &by);
 	q->pkt = walk->pkt;
 	*error = by.error;
 	return *by.error.text ? -1 : 0;
@@ -841,6 +859,36 @@ static int ask_tools(struct question *q, const struct attached *a, const struct 
 
 	q->by_tool = found > 0;
 	return found < 0 ? -1 : 0;
+}
+
+/*
+ * The source in the tunnel may be banned, too: the longer ban of tools counts. 0, or -1 with *error
+ * filled.
+ */
+static int ask_inner_tools(struct question *q, const struct attached *a, struct policy_error *error)
+{
+	struct prefix inner = source_of(&q->pkt, 0);
+	struct tool_ban around = q->tool;
+	bool by_tool = q->by_tool;
+
+	if (ask_tools(q, a, &inner, error))
+		return -1;
+	if (by_tool && (!q->by_tool || around.until_ns > q->tool.until_ns)) {
+		q->by_tool = true;
+		q->tool = around;
+	} else if (q->by_tool || !q->outer_ns) {
+		q->source = inner;
+	}
+	return 0;
+}
+
+/* The pacer's own ban of the source around it, where that is what denies it. */
+static void deny_by_outer(struct question *q, struct why *why)
+{
+	if (!q->pkt.inner || !q->outer_ns || q->outer_ns < why->source_ns)
+		return;
+	why->source_ns = q->outer_ns;
+	snprintf(why->source, sizeof(why->source), "%s", q->outer_source);
 }
 
 static int ask_look(struct question *q, const struct attached *a, const struct look *look)
@@ -867,20 +915,18 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 	}
 	if (q->read == PACER_ADMIT && !q->allowed && ask_tools(q, a, &source, &error))
 		return complain(NULL, &error);
-	if (!q->key && !q->by_tool && look_for_rule(q, &walk, &error))
+	if (!q->key && look_for_rule(q, &walk, &error))
 		return complain(NULL, &error);
-	if (q->pkt.inner) {
-		source = source_of(&q->pkt, 0);
-		q->source = source;
-		if (ask_tools(q, a, &source, &error))
-			return complain(NULL, &error);
-	}
+	if (q->pkt.inner && ask_inner_tools(q, a, &error))
+		return complain(NULL, &error);
 	if (q->key)
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)
 		ask_cpus(q, look, &why);
 	if (q->by_tool)
 		deny_by_tool(q, &why);
+	else
+		deny_by_outer(q, &why);
 	return show_packet(q, &why);
 }
 

@@ -8,9 +8,11 @@
 #include "frame.h"
 
 static bool is_allowed(const struct pacer_frame *frame, const struct pacer_walk *w);
+static bool hides_inner(const struct pacer_frame *frame, const struct pacer_walk *w);
 
 /* Of a packet in a tunnel: the one around it is known not to be. */
 #define PACER_IS_ALLOWED(frame, walk, exact) ((void)(exact), is_allowed(frame, walk))
+#define PACER_HIDES_INNER(frame, walk)	     hides_inner(frame, walk)
 
 #include "path.h"
 #include "plan/shares.h"
@@ -20,6 +22,7 @@ struct looking {
 	struct pacer_frame frame; /* the first member: it leads here */
 	why_allows *allows;
 	void *arg;
+	bool behind; /* a ban of the source */
 };
 
 static bool is_allowed(const struct pacer_frame *frame, const struct pacer_walk *w)
@@ -27,6 +30,13 @@ static bool is_allowed(const struct pacer_frame *frame, const struct pacer_walk 
 	const struct looking *looking = (const void *)frame;
 
 	return looking->allows && looking->allows(&w->pkt, looking->arg);
+}
+
+static bool hides_inner(const struct pacer_frame *frame, const struct pacer_walk *w)
+{
+	const struct looking *looking = (const void *)frame;
+
+	return !looking->behind && pacer_walk_source_denied(w);
 }
 
 /* Which of the policy's limits it is, by this; -1: none. */
@@ -231,20 +241,35 @@ static void begin(const struct pacer_walk *w, struct why *why)
 	why->when_ns = pacer_later(w->now_ns, why->source_ns);
 }
 
-enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
-			   enum pacer_reason read, why_allows *allows, void *arg)
+static enum pacer_reason find(struct pacer_walk *w, struct looking *looking, enum pacer_reason read)
 {
-	struct looking looking = {
-	    {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns}, allows, arg};
 	uint32_t outcome = read == PACER_ADMIT ? PACER_UNDECIDED : (uint32_t)read;
 
 	w->pkt.found = PACER_RULES_MAX;
 	w->pkt.sought = !!(PACER_POLICY_OF(w)->dims & PACER_DIMS_MORE);
-	outcome = pacer_path_rule(&looking.frame, w, outcome);
+	outcome = pacer_path_rule(&looking->frame, w, outcome);
 	if (pacer_outcome_undecided(outcome) ||
 	    pacer_outcome_reason(outcome) == PACER_DENY_NO_STATE) /* its limits will say so */
 		return PACER_ADMIT;
 	return pacer_outcome_reason(outcome);
+}
+
+enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
+			   enum pacer_reason read, why_allows *allows, void *arg)
+{
+	struct looking looking = {
+	    {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns}, allows, arg, false};
+
+	return find(w, &looking, read);
+}
+
+enum pacer_reason why_find_behind(struct pacer_walk *w, const struct packet_head *head,
+				  enum pacer_reason read, why_allows *allows, void *arg)
+{
+	struct looking looking = {
+	    {head->data, head->data + head->n, w->pkt.len_bytes, w->now_ns}, allows, arg, true};
+
+	return find(w, &looking, read);
 }
 
 void why_packet_banned(const struct pacer_walk *w, const struct policy *policy,

@@ -63,6 +63,12 @@ typedef bool why_allows(const struct pacer_packet *inner, void *arg);
  */
 enum pacer_reason why_find(struct pacer_walk *w, const struct packet_head *head,
 			   enum pacer_reason read, why_allows *allows, void *arg);
+/*
+ * The same as if the packet's source were not banned: nothing is looked for in the tunnel of one
+ * that is.
+ */
+enum pacer_reason why_find_behind(struct pacer_walk *w, const struct packet_head *head,
+				  enum pacer_reason read, why_allows *allows, void *arg);
 
 /*
  * Of w->pkt, which was parsed and is not on the allow-list, at w->now_ns. `policy` has the names;
