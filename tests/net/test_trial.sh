@@ -53,6 +53,24 @@ load_confirmed()
 	refused 1 'no policy waits' pacer confirm s0
 }
 
+# What why tells of a time after the trial holds if the policy is confirmed: it says so, and not of a time before.
+why_on_trial()
+{
+	local asked="udp 10.77.0.11:4000 > 10.77.0.1:9000" within
+
+	for within in 20s 300s; do
+		load ten --confirm-within "$within"
+		arrive "10" n=20
+		equal "$(pacer why s0 "$asked" --json | jq -c '[.reason, (.trial_ns // 20e9) < 20e9]')" \
+			"[\"window\",$([ $within = 20s ] && echo true || echo false)]" "why, on trial for $within" || return
+		equal "$(pacer why s0 "$asked" | grep -c '^  trial     this policy is on trial for another [0-9.]* s: unless')" \
+			"$([ $within = 20s ] && echo 1 || echo 0)" "its line, on trial for $within" || return
+		pacer confirm s0 >/dev/null
+		equal "$(pacer why s0 "$asked" --json | jq -c '[.reason, .trial_ns]')" '["window",null]' "why, confirmed" || return
+		pacer unload s0 >/dev/null
+	done
+}
+
 # A trial that is over before anybody could confirm it is no change that was made.
 over_at_once()
 {
@@ -286,6 +304,7 @@ limit ten 10
 limit five 5
 check trial-over-at-once over_at_once
 check trial-load-confirmed load_confirmed
+check trial-why why_on_trial
 check trial-load-taken-off load_taken_off
 check trial-load-taken-off-with-pins load_taken_off_with_pins
 check trial-load-renamed load_renamed

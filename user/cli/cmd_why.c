@@ -46,6 +46,7 @@ struct question {
 	struct prefix by;   /* allowed by */
 	const char *by_set; /* the same; NULL: by a prefix */
 	uint64_t lapses_ns;
+	uint64_t trial_ns;    /* until an unconfirmed policy gives way; 0: none is on trial */
 	uint32_t cpus, admit; /* CPUs, and how many of them would let it pass */
 	const struct attached *a;
 	const struct sample *sample; /* of packets, denied ones among them; NULL: there is none */
@@ -570,6 +571,20 @@ static void emit_opens(const struct question *q, const struct why *why)
 				     : "it opens none: limits of new flows do not count it");
 }
 
+/* Before a denied packet would pass, the policy may give way to another, which was not asked. */
+static void emit_trial(const struct question *q, uint64_t when_ns)
+{
+	char text[TEXT];
+
+	if (q->trial_ns && when_ns > q->now_ns + q->trial_ns)
+		emit_uint("trial_ns", q->trial_ns,
+			  "  trial     this policy is on trial for another %s: unless it is "
+			  "confirmed, ask again then\n",
+			  span_text(q->trial_ns, text, sizeof(text)));
+	else
+		emit_null("trial_ns", NULL);
+}
+
 static void emit_answer(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
 	bool denied = pacer_verdict_of(reason) == PACER_VERDICT_DENY;
@@ -608,6 +623,7 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	} else {
 		emit_uint("wait_ns", 0, NULL);
 	}
+	emit_trial(q, denied ? why->when_ns : q->now_ns);
 	if (why->rule < PACER_RULES_MAX || why->source_ns)
 		emit_denied_keys(q, why);
 	else
@@ -905,6 +921,7 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 		return complain(NULL, &error);
 	q->bin = look->policy;
 	q->now_ns = look->now_ns;
+	q->trial_ns = copies_pending_ns(a);
 	q->source = source;
 	q->allowed = found;
 	if (found) {
