@@ -665,10 +665,10 @@ too_many()
 	eight del
 }
 
-# Has the process of $pid a program by now? It is attached when those of all are verified.
+# Has the process of $pid a program by now? It is attached when those of all are verified, and so stopped before that.
 has_a_program()
 {
-	ls -l "/proc/$pid/fd" 2>/dev/null | grep -q bpf-prog
+	ls -l "/proc/$pid/fd" 2>/dev/null | grep -q bpf-prog && kill -STOP "$pid"
 }
 
 # Ended while their programs are verified, it has changed neither. A signal that it ignores ends nothing.
@@ -683,6 +683,7 @@ ended_in_between()
 		until_true 20 has_a_program || fail "$signal: it never had a program: $(cat "$work/out")" || return
 		equal "$(what_is_on s0)$(what_is_on s1)" "{}{}" "what is on both while programs are verified" || return
 		kill -"$signal" "$pid"
+		kill -CONT "$pid" 2>/dev/null || true # it may have ended
 		code=0
 		wait "$pid" || code=$?
 		equal "$code" $((128 + $(kill -l "$signal"))) "$signal: the exit code" || return
@@ -694,12 +695,14 @@ ended_in_between()
 	until_true 20 has_a_program || fail "it never had a program: $(cat "$work/out")" || return
 	equal "$(status .program_id)" "$before" "the program of s0 while another is verified" || return
 	kill -TERM "$pid"
+	kill -CONT "$pid" 2>/dev/null || true
 	wait "$pid" || true
 	equal "$(status .program_id)" "$before" "the program of s0, of a load that was to replace it" || return
 	both_off
 	background "$SERVER" env --ignore-signal=HUP "$BUILD/xdp-pacer" load s0 s1 -c "$work/ten.yaml" --shared --direct >"$work/out" 2>&1
 	until_true 20 has_a_program || fail "it never had a program: $(cat "$work/out")" || return
 	kill -HUP "$pid"
+	kill -CONT "$pid"
 	wait "$pid" || fail "a signal that is ignored has ended it: $(cat "$work/out")" || return
 	equal "$(status .shared_with)" '["s1"]' "with whom s0 shares"
 }

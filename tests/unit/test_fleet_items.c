@@ -28,6 +28,7 @@ static bool is_empty;			      /* or nothing at all */
 static uint32_t serial;			      /* of what lies in each */
 static uint32_t asked;			      /* for a set, or to change one */
 static bool held;			      /* by a tool: the lock */
+static uint32_t in_force;
 
 uint64_t host_now_ns(void)
 {
@@ -37,7 +38,7 @@ uint64_t host_now_ns(void)
 uint32_t copies_in_force(const struct attached *a)
 {
 	(void)a;
-	return 0;
+	return in_force;
 }
 
 bool fleet_bans_read(const struct fleet_bans *which, const char *text, struct pacer_ban_key *key)
@@ -167,7 +168,7 @@ static int begin(void **unused)
 	sets = (struct fleet_sets){.n = 0};
 	lies_here = NULL;
 	is_empty = held = false;
-	serial = asked = 0;
+	serial = asked = in_force = 0;
 	return 0;
 }
 
@@ -190,6 +191,12 @@ static void other_says(uint32_t i, uint64_t revision, uint64_t left_ns)
 static bool step(void)
 {
 	return fleet_items_step(&items, &pacer, "guard", 0, &error);
+}
+
+/* Another policy is in force. */
+static void follow(void)
+{
+	fleet_items_begin(&items, &pacer, NULL, in_force, copies[in_force].policy.serial);
 }
 
 static uint32_t to_take(void)
@@ -337,7 +344,7 @@ static void test_what_a_policy_shares(void **unused)
 	for (int i = 0; i < 4; i++) {
 		bans = (struct fleet_bans){.n = i == 1, .sources = i == 2};
 		sets = (struct fleet_sets){.n = i == 3};
-		fleet_items_begin(&items, &pacer, NULL);
+		follow();
 		assert_int_equal(items.any, i != 0);
 		assert_int_equal(control.fleet_items.begun_ns, i ? now_ns : 0);
 	}
@@ -355,51 +362,122 @@ static void test_bans_of_another_table(void **unused)
 	for (uint32_t i = 0; i < 8; i++) { /* the last: there was another between two looks */
 		copies[0].policy.bans =
 		    (struct pacer_bans){.base = 64 * (i >= 2), .sets = i >= 4, .begun = i >= 6};
-		fleet_items_begin(&items, &pacer, NULL);
+		follow();
 		assert_int_equal(stays(&(struct shared_item){.key = "ban/someone"}), !i || i % 2);
 	}
 	memset(copies, 0, sizeof(copies));
 }
 
 /*
- * A set that lies on as it was has all that it had. One that is read anew has what was put in by
- * hand. One that had values, or was not shared, has nothing that was known of it.
+ * A set that lies on as it was has all that it had. Of one that is read anew, that had values, or
+ * was not shared, nothing is known.
  */
 static void test_elements_of_a_set_that_is_read_anew(void **unused)
 {
 	static const struct {
 		uint32_t before, serial;
 		const char *name;
-		bool values, whole, by_hand;
+		bool values, stays;
 	} rows[] = {
-	    {7, 7, "drop", false, true, true},	{7, 8, "drop", false, false, true},
-	    {7, 0, "drop", false, false, true}, {0, 0, "drop", false, false, true},
-	    {7, 7, "drop", true, false, false}, {7, 7, "good", false, false, false},
+	    {7, 7, "drop", false, true}, {7, 8, "drop", false, false}, {0, 0, "drop", false, false},
+	    {7, 7, "drop", true, false}, {7, 7, "good", false, false},
 	};
+	const struct shared_item item = {.key = "set/drop/192.0.2.0/24", .here_ns = 900 * S};
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct shared_item item = {.key = "set/drop/192.0.2.0/24", .here_ns = 900 * S};
-
 		sets = (struct fleet_sets){.n = 1};
 		strcpy(sets.set[0].name, rows[i].name);
-		fleet_items_begin(&items, &pacer, NULL);
+		follow();
 		items.sets.set[0].serial = rows[i].before;
 		items.looked[0] = true;
 		strcpy(sets.set[0].name, "drop");
 		sets.set[0].values = rows[i].values;
 		serial = rows[i].serial;
-		fleet_items_begin(&items, &pacer, NULL);
-		assert_int_equal(stays(&item), rows[i].whole);
-		assert_int_equal(items.looked[0], rows[i].whole);
-		assert_int_equal(items.sets.set[0].serial, rows[i].whole ? serial : 0);
-		item.here.by = SHARED_BY_FILE;
-		assert_int_equal(stays(&item), rows[i].whole);
-		item.here.by = SHARED_BY_HAND;
-		assert_int_equal(stays(&item), rows[i].by_hand);
-		item.here_ns = 0; /* it was to be put in, and was not yet */
-		assert_int_equal(stays(&item), rows[i].whole);
+		follow();
+		assert_int_equal(stays(&item), rows[i].stays);
+		assert_int_equal(items.looked[0], rows[i].stays);
+		assert_int_equal(items.sets.set[0].serial, rows[i].stays ? serial : 0);
 	}
+}
+
+/* One element lies in the set, and 50 of others' files and a ban are known; all are here. */
+static void begin_with_others(void)
+{
+	static const struct fleet_element own = {"drop/198.51.100.0/24", NULL, SHARED_NEVER, false};
+	struct shared *s = &items.exchange.items;
+
+	sets = (struct fleet_sets){.n = 1};
+	strcpy(sets.set[0].name, "drop");
+	bans = (struct fleet_bans){.sources = true};
+	bans_read = true;
+	serial = 7;
+	copies[0].policy.serial = 1;
+	follow();
+	items.store_ns = UINT64_MAX;
+	lies_here = &own;
+	assert_true(step());
+	for (uint32_t i = 0; i < 50; i++)
+		other_says(i, 10 + i, SHARED_NEVER);
+	shared_there(s, "ban/someone", &(struct shared_word){.left_ns = SHARED_NEVER}, 90, now_ns);
+	for (size_t i = 0; i < s->n; i++) {
+		s->at[i].here_ns = SHARED_NEVER;
+		s->at[i].todo = SHARED_NOTHING;
+	}
+}
+
+static uint32_t n_lifted(void)
+{
+	const struct shared *s = &items.exchange.items;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += s->at[i].todo == SHARED_TELL && !s->at[i].here_ns;
+	return n;
+}
+
+/*
+ * A policy comes while the tables are looked at, or before: its set is that of its file alone, and
+ * its table of bans is empty. Nothing was lifted by that, and the set is read anew.
+ */
+static void test_a_policy_that_comes_meanwhile(void **unused)
+{
+	const struct shared_item item = {.key = "set/drop/192.0.2.0/32", .here_ns = SHARED_NEVER};
+
+	(void)unused;
+	for (int late = 0; late < 2; late++) {
+		begin(NULL);
+		begin_with_others();
+		now_ns += late ? 2 * S : S / 5;
+		serial = 8;
+		copies[0].policy.serial = 2;
+		fleet_items_look(&items, &pacer);
+		assert_int_equal(n_lifted(), 0);
+		follow();
+		assert_false(stays(&item));
+		now_ns += 2 * S;
+		fleet_items_look(&items, &pacer);
+		assert_int_equal(n_lifted(), 1); /* the ban, of the same table */
+		fleet_items_free(&items);
+		memset(copies, 0, sizeof(copies));
+	}
+}
+
+/* So does one that gives way. */
+static void test_a_policy_that_gives_way_meanwhile(void **unused)
+{
+	(void)unused;
+	begin_with_others();
+	copies[1].policy.serial = 1;
+	in_force = 1;
+	now_ns += 2 * S;
+	fleet_items_look(&items, &pacer);
+	assert_int_equal(n_lifted(), 0);
+	in_force = 0;
+	now_ns += 2 * S;
+	fleet_items_look(&items, &pacer);
+	assert_int_equal(n_lifted(), 51);
+	memset(copies, 0, sizeof(copies));
 }
 
 /* What two looks miss was lifted: two are made at once where the store was waited for. */
@@ -469,7 +547,7 @@ static void test_a_store_that_has_forgotten(void **unused)
 
 	(void)unused;
 	bans = (struct fleet_bans){.n = 1};
-	fleet_items_begin(&items, &pacer, NULL);
+	follow();
 	items.sets = (struct fleet_sets){.n = 1};
 	strcpy(items.sets.set[0].name, "drop");
 	s->whole = bans_read = true;
@@ -510,7 +588,7 @@ static void test_what_a_policy_finds(void **unused)
 	for (int i = 0; i < 3; i++) {
 		sets = (struct fleet_sets){.n = 1};
 		strcpy(sets.set[0].name, "drop");
-		fleet_items_begin(&items, &pacer, NULL);
+		follow();
 		items.store_ns = UINT64_MAX;
 		lies_here = NULL;
 		assert_true(step());
@@ -549,11 +627,11 @@ static void test_a_policy_that_shares_more(void **unused)
 		bans = rows[0].bans;
 		sets = (struct fleet_sets){.n = 1};
 		strcpy(sets.set[0].name, rows[0].set);
-		fleet_items_begin(&items, &pacer, NULL);
+		follow();
 		s->known = 50;
 		bans = rows[i].bans;
 		strcpy(sets.set[0].name, rows[i].set);
-		fleet_items_begin(&items, &pacer, NULL);
+		follow();
 		assert_int_equal(s->known, rows[i].more ? 0 : 50);
 	}
 }
@@ -565,6 +643,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    CASE(test_what_is_said_is_put_in),
 	    CASE(test_elements_of_a_set_that_is_read_anew),
+	    CASE(test_a_policy_that_comes_meanwhile),
+	    CASE(test_a_policy_that_gives_way_meanwhile),
 	    CASE(test_what_is_lifted_while_the_store_is_waited_for),
 	    CASE(test_a_tool_has_the_lock),
 	    CASE(test_all_or_none),

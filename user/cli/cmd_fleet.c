@@ -303,7 +303,7 @@ static int read_fleet(struct agent *g, struct policy_error *error)
 	else
 		g->fleet = policy->fleet;
 	if (!why)
-		fleet_items_begin(&g->items, &g->a, policy);
+		fleet_items_begin(&g->items, &g->a, policy, g->copy, g->serial);
 	policy_free(policy);
 	return why ? policy_fail(error, 0, "%s: %s", g->ifname, why) : 0;
 }

@@ -72,9 +72,7 @@ static bool stays(const struct shared_item *item, void *arg)
 		return items->table_stays;
 	if (!fleet_sets_read(&items->sets, element, &set, &entry))
 		return false;
-	return items->set_stays[set] == SET_WHOLE ||
-	       (items->set_stays[set] == SET_BY_HAND && item->here_ns &&
-		item->here.by == SHARED_BY_HAND);
+	return items->set_stays[set];
 }
 
 static bool has_rule(const struct fleet_bans *bans, uint32_t rule)
@@ -121,28 +119,29 @@ static void begin_sets(struct fleet_items *items, const struct attached *a,
 		size_t was = set_named(&before, sets->set[i].name);
 		uint32_t serial = fleet_sets_serial(a, sets, i);
 
-		items->set_stays[i] = SET_ANEW;
-		if (was == SIZE_MAX || before.set[was].values != sets->set[i].values)
+		items->set_stays[i] = was != SIZE_MAX && serial &&
+				      serial == before.set[was].serial &&
+				      sets->set[i].values == before.set[was].values;
+		if (!items->set_stays[i])
 			continue;
-		items->set_stays[i] = SET_BY_HAND;
-		if (!serial || serial != before.set[was].serial)
-			continue;
-		items->set_stays[i] = SET_WHOLE;
 		items->sets.set[i].serial = serial;
 		items->looked[i] = looked[was];
 	}
 }
 
-void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy)
+void fleet_items_begin(struct fleet_items *items, struct attached *a, const struct policy *policy,
+		       uint32_t copy, uint64_t serial)
 {
 	const struct fleet_bans bans = fleet_bans_of(policy);
 	const struct fleet_sets sets = fleet_sets_of(policy);
-	const struct pacer_bans *table = &a->copy[copies_in_force(a)].policy.bans;
+	const struct pacer_bans *table = &a->copy[copy].policy.bans;
 
 	items->table_stays = items->table.base == table->base && items->table.sets == table->sets &&
 			     items->table.begun == table->begun;
 	if (shares_more(items, &bans, &sets))
 		shared_asked(&items->exchange.items, 0);
+	items->copy = copy;
+	items->serial = serial;
 	items->table = *table;
 	items->bans = bans;
 	begin_sets(items, a, &sets);
@@ -215,15 +214,39 @@ static void element(const struct fleet_element *e, void *arg)
 	shared_here(s, text, e->value ? &value : NULL, e->until_ns, host_now_ns());
 }
 
+/* What was read now may be of that, in which nothing was lifted. */
+static bool is_another(const struct fleet_items *items, const struct attached *a)
+{
+	uint32_t copy = copies_in_force(a);
+
+	return copy != items->copy || a->copy[copy].policy.serial != items->serial;
+}
+
+/* False: it is as it was at the last look, or was not to be read. */
+static bool read_set(struct fleet_items *items, const struct attached *a, size_t i)
+{
+	uint32_t serial = items->sets.set[i].serial;
+	struct look l = {items, !items->looked[i]};
+
+	if (items->busy)
+		return false;
+	if (fleet_sets_each(a, &items->sets, i, element, &l)) {
+		items->busy = file_lock_given_up();
+		return false;
+	}
+	if (!is_another(items, a))
+		return true;
+	items->sets.set[i].serial = serial;
+	return false;
+}
+
 static void look_at_set(struct fleet_items *items, const struct attached *a, size_t i)
 {
 	struct shared *s = &items->exchange.items;
-	struct look l = {items, !items->looked[i]};
 	char begin[sizeof(SET) + FLEET_ELEMENT_TEXT];
 
 	snprintf(begin, sizeof(begin), "%s%s/", SET, items->sets.set[i].name);
-	if (items->busy || fleet_sets_each(a, &items->sets, i, element, &l)) {
-		items->busy |= file_lock_given_up();
+	if (!read_set(items, a, i)) {
 		shared_same(s, begin);
 		return;
 	}
@@ -237,6 +260,8 @@ static void look(struct fleet_items *items, const struct attached *a)
 	exchange_look(&items->exchange);
 	items->exchange.items.found = SHARED_MADE;
 	fleet_bans_each(a, &items->bans, here, items);
+	if (is_another(items, a))
+		shared_same(&items->exchange.items, BAN);
 	shared_counted(&items->exchange.items, &items->bans_lacked);
 	for (size_t i = 0; i < items->sets.n; i++)
 		look_at_set(items, a, i);
@@ -259,10 +284,18 @@ void fleet_items_look(struct fleet_items *items, const struct attached *a)
 /* --- what others have said, to the packets -----------------------------------------------------
  */
 
+/* Not for a lock, which does not hide why something else has failed. */
+static bool fails(const struct policy_error *why, struct policy_error *error)
+{
+	*error = *why;
+	return false;
+}
+
 static bool take_bans(struct fleet_items *items, struct attached *a, struct policy_error *error)
 {
 	static struct fleet_ban ban[TAKE_MAX];
 	struct shared_item *item, *of[TAKE_MAX];
+	struct policy_error why;
 	size_t i = 0, n = 0;
 
 	while (n < TAKE_MAX && (item = shared_take(&items->exchange.items, &i))) {
@@ -273,9 +306,9 @@ static bool take_bans(struct fleet_items *items, struct attached *a, struct poli
 		ban[n].until_ns = item->there_ns;
 		of[n++] = item;
 	}
-	if (n && fleet_bans_set(a, ban, n, error)) {
+	if (n && fleet_bans_set(a, ban, n, &why)) {
 		items->busy = file_lock_given_up();
-		return items->busy;
+		return items->busy || fails(&why, error);
 	}
 	for (i = 0; i < n; i++)
 		shared_taken(&items->exchange.items, of[i], ban[i].done);
@@ -332,6 +365,7 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	struct shared *s = &items->exchange.items;
 	struct fleet_elements elements = {0};
 	struct shared_item *item;
+	struct policy_error why;
 	struct set_entry entry;
 	bool any = false, done;
 
@@ -346,7 +380,7 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	}
 	if (!any)
 		return true;
-	done = !fleet_sets_set(a, &items->sets, set, &elements, error);
+	done = !fleet_sets_set(a, &items->sets, set, &elements, &why);
 	items->busy = !done && file_lock_given_up();
 	if (items->busy)
 		return true;
@@ -358,7 +392,7 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 		else
 			shared_put_off(s, item);
 	items->again_ns[set] = done ? 0 : host_now_ns() + AGAIN_NS;
-	return done;
+	return done || fails(&why, error);
 }
 
 static bool take(struct fleet_items *items, struct attached *a, struct policy_error *error)

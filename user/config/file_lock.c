@@ -24,6 +24,7 @@ static uint64_t ends_after_ms = FILE_LOCK_LONG_MS;
 static struct {
 	bool is_on, given_up;
 	uint64_t since_ms; /* when the first in a row began; 0: the last lock was had */
+	uint64_t last_ms;  /* when the last of them was given up */
 	bool told;	   /* who has it */
 } brief;
 
@@ -155,7 +156,11 @@ static int wait_briefly(int fd, enum file_lock_kind kind, const char *name)
 {
 	uint64_t at_ms = now_ms();
 
-	brief.since_ms = brief.since_ms ? brief.since_ms : at_ms;
+	if (!brief.since_ms ||
+	    at_ms - brief.last_ms > FILE_LOCK_LONG_MS) { /* or it may be another */
+		brief.since_ms = at_ms;
+		brief.told = false;
+	}
 	do {
 		if (!lock(fd, kind, true)) {
 			brief.since_ms = 0;
@@ -165,7 +170,8 @@ static int wait_briefly(int fd, enum file_lock_kind kind, const char *name)
 	} while (errno == EINTR && now_ms() - at_ms < FILE_LOCK_BRIEF_MS);
 	if (errno != EINTR)
 		return -1;
-	if (listens && !brief.told && now_ms() - brief.since_ms >= FILE_LOCK_LONG_MS) {
+	brief.last_ms = now_ms();
+	if (listens && !brief.told && brief.last_ms - brief.since_ms >= FILE_LOCK_LONG_MS) {
 		(void)tell(fd, kind, name);
 		brief.told = true;
 	}
