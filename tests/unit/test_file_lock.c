@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,11 @@
 
 #include "config/file_lock.h"
 
+#define OTHERS 64
+
 static struct {
 	char path[64];
+	int other[OTHERS], n_others; /* locked files of no matter */
 	pid_t holder;
 	int fd;
 	int read;	    /* the clock, so often; each time a second has passed */
@@ -99,6 +103,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	end_holder();
+	while (t.n_others)
+		close(t.other[--t.n_others]);
 	file_lock_listen(NULL);
 	file_lock_ends_after(FILE_LOCK_LONG_MS);
 	file_lock_briefly(false);
@@ -188,12 +194,35 @@ static void hold_asleep(void)
 	close(ready[1]);
 }
 
+/* /proc/locks has those of each CPU together, the newest first. */
+static void lock_others(void)
+{
+	cpu_set_t all, one;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE && t.n_others < OTHERS; cpu++) {
+		char path[] = "/tmp/pacer-lock-XXXXXX";
+
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+		t.other[t.n_others] = mkstemp(path);
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(flock(t.other[t.n_others++], LOCK_EX), 0);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 static void test_a_long_wait_names_who_has_it(void **state)
 {
 	char line[256];
 
 	(void)state;
+	lock_others();
 	hold_asleep();
+	lock_others();
 	snprintf(line, sizeof(line),
 		 "%s: waiting for process %d (test_file_lock), which has it locked", t.path,
 		 t.holder);
