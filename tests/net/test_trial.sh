@@ -61,9 +61,9 @@ why_on_trial()
 	for within in 20s 300s; do
 		load ten --confirm-within "$within"
 		arrive "10" n=20
-		equal "$(pacer why s0 "$asked" --json | jq -c '[.reason, (.trial_ns // 20e9) < 20e9]')" \
+		equal "$(pacer why s0 "$asked" --json | jq -c '[.reason, .trial_ns != null]')" \
 			"[\"window\",$([ $within = 20s ] && echo true || echo false)]" "why, on trial for $within" || return
-		equal "$(pacer why s0 "$asked" | grep -c '^  trial     this policy is on trial for another [0-9.]* s: unless')" \
+		equal "$(pacer why s0 "$asked" | grep -c '^  trial     this policy is on trial for another .*: unless')" \
 			"$([ $within = 20s ] && echo 1 || echo 0)" "its line, on trial for $within" || return
 		pacer confirm s0 >/dev/null
 		equal "$(pacer why s0 "$asked" --json | jq -c '[.reason, .trial_ns]')" '["window",null]' "why, confirmed" || return
