@@ -228,7 +228,7 @@ promoted()
 	pacer allow s0 add 10.77.0.17 >/dev/null
 	pacer ban s0 add 10.77.0.16 >/dev/null
 	before=$(status .serial)
-	equal "$(pins '*')" 1 "pins while it runs"
+	equal "$(pins "$(status .program_id)")" 1 "pins while it runs"
 	pacer shadow s0 --promote --json >"$work/out"
 	equal "$(jq -rc '"\(.promoted) \(.last.changes.deny)"' "$work/out")" "true 0" "promoted"
 	equal "$(pins '*')" 0 "pins when it is in force"
@@ -492,7 +492,7 @@ pin_removed()
 # The interface goes, and the pin stays until somebody cleans up.
 interface_gone()
 {
-	local index
+	local index program
 
 	three
 	in_server ip link add t0 type veth peer name t1
@@ -500,7 +500,9 @@ interface_gone()
 	index=$(in_server ip -j link show t0 | jq '.[0].ifindex')
 	pacer load t0 -c "$work/ten.yaml" >/dev/null
 	pacer shadow t0 -c "$work/three.yaml" >/dev/null
+	program=$(pacer status t0 --json | jq .program_id)
 	in_server ip link del t0
+	until_true 20 gone "$program" || fail "its program is there yet" || return
 	find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-*" | grep -q . || fail "there is no pin"
 	pacer clean --dry-run | grep -q "a shadow that no interface has: .*/shadow-of-$index-by-" ||
 		fail "$(pacer clean --dry-run)"
@@ -508,10 +510,16 @@ interface_gone()
 	! find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-*" | grep . || fail "it was not removed"
 }
 
+# gone PROGRAM: nobody has it. Who looks through all programs of the machine, as other tests do, has each for a moment.
+gone()
+{
+	! bpftool prog show id "$1" >/dev/null 2>&1
+}
+
 # A network namespace that no process is in, and that has no name, is found by its mount, or by who has it open.
 elsewhere()
 {
-	local how at enter
+	local how at enter program
 
 	three
 	for how in mounted open; do
@@ -526,7 +534,9 @@ elsewhere()
 		"${enter[@]}" "$BUILD/xdp-pacer" shadow t0 -c "$work/three.yaml" >/dev/null
 		pacer clean >/dev/null 8<&-
 		"${enter[@]}" "$BUILD/xdp-pacer" shadow t0 >/dev/null || fail "$how: its shadow went" || return
+		program=$("${enter[@]}" "$BUILD/xdp-pacer" status t0 --json | jq .program_id)
 		"${enter[@]}" ip link del t0
+		until_true 20 gone "$program" || fail "$how: its program is there yet" || return
 		pacer clean 8<&- | grep -q "removed a shadow that no interface has: " || fail "$how: it stayed" || return
 		[ "$how" = open ] || umount "$at"
 	done
