@@ -965,32 +965,26 @@ static void test_they_may_be_elsewhere(void **unused)
 	assert_int_equal(where_lo(), PINNED_RENAMED);
 }
 
-/* A program that goes while the programs are looked through has no maps any more. */
-static void test_a_program_goes_meanwhile(void **unused)
+/*
+ * A program that goes while the programs are looked through has no maps any more, nor has one of a
+ * network card that was taken out, which nobody can read any more.
+ */
+static void test_a_program_that_goes(void **unused)
 {
-	int n = 0;
+	uint32_t *which[] = {&leaving, &on_no_card};
+	const uint32_t id[] = {1, 2};
 
 	(void)unused;
-	begin();
-	make_both("lo", 70);
-	leaving = 1;
-	assert_int_equal(pinned_check("lo", &of_none, &error), 0);
-	pinned_clean(false, no_note, &n);
-	assert_true(n == 1 && !there("/xdp-pacer/lo"));
-}
+	for (size_t i = 0; i < ARRAY(which); i++) {
+		int n = 0;
 
-/* Nor has one of a network card that was taken out, which nobody can read any more. */
-static void test_a_program_of_no_card(void **unused)
-{
-	int n = 0;
-
-	(void)unused;
-	begin();
-	make_both("lo", 70);
-	on_no_card = 2;
-	assert_int_equal(pinned_check("lo", &of_none, &error), 0);
-	pinned_clean(false, no_note, &n);
-	assert_true(n == 1 && !there("/xdp-pacer/lo"));
+		begin();
+		make_both("lo", 70);
+		*which[i] = id[i];
+		assert_int_equal(pinned_check("lo", &of_none, &error), 0);
+		pinned_clean(false, no_note, &n);
+		assert_true(n == 1 && !there("/xdp-pacer/lo"));
+	}
 }
 
 static const char *in_root(const char *path)
@@ -1953,8 +1947,7 @@ int main(void)
 	    TEST(test_of_one_in_part),
 	    TEST(test_one_is_unseen),
 	    TEST(test_they_may_be_elsewhere),
-	    TEST(test_a_program_goes_meanwhile),
-	    TEST(test_a_program_of_no_card),
+	    TEST(test_a_program_that_goes),
 	    TEST(test_what_links_lead_to_stays),
 	    TEST(test_whether_used_is_unseen),
 	    TEST(test_which_maps_are_whose),

@@ -214,7 +214,7 @@ static void element(const struct fleet_element *e, void *arg)
 	shared_here(s, text, e->value ? &value : NULL, e->until_ns, host_now_ns());
 }
 
-/* What was read now may be of that, in which nothing was lifted. */
+/* Is another policy in force by now? What was read may be of that one, and shows no lifting. */
 static bool is_another(const struct fleet_items *items, const struct attached *a)
 {
 	uint32_t copy = copies_in_force(a);
