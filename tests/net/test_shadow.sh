@@ -492,7 +492,7 @@ pin_removed()
 # The interface goes, and the pin stays until somebody cleans up.
 interface_gone()
 {
-	local index program
+	local index program holder
 
 	three
 	in_server ip link add t0 type veth peer name t1
@@ -501,7 +501,15 @@ interface_gone()
 	pacer load t0 -c "$work/ten.yaml" >/dev/null
 	pacer shadow t0 -c "$work/three.yaml" >/dev/null
 	program=$(pacer status t0 --json | jq .program_id)
+	background "$SERVER" python3 -c 'import ctypes, signal, sys
+assert ctypes.CDLL("libbpf.so.1").bpf_prog_get_fd_by_id(int(sys.argv[1])) >= 0
+print("has it", flush=True)
+signal.pause()' "$program" >"$work/holder"
+	holder=$pid
+	until_true 20 grep -q "has it" "$work/holder" || fail "the program cannot be held" || return
 	in_server ip link del t0
+	refused 1 "/shadow-of-$index-by-$program stays: a process has its program open, or .*: do it again\$" pacer clean || return
+	kill "$holder"
 	until_true 20 gone "$program" || fail "its program is there yet" || return
 	find /sys/fs/bpf/xdp-pacer -name "shadow-of-$index-by-*" | grep -q . || fail "there is no pin"
 	pacer clean --dry-run | grep -q "a shadow that no interface has: .*/shadow-of-$index-by-" ||
@@ -519,7 +527,7 @@ gone()
 # A network namespace that no process is in, and that has no name, is found by its mount, or by who has it open.
 elsewhere()
 {
-	local how at enter program
+	local how at enter program said
 
 	three
 	for how in mounted open; do
@@ -537,7 +545,8 @@ elsewhere()
 		program=$("${enter[@]}" "$BUILD/xdp-pacer" status t0 --json | jq .program_id)
 		"${enter[@]}" ip link del t0
 		until_true 20 gone "$program" || fail "$how: its program is there yet" || return
-		pacer clean 8<&- | grep -q "removed a shadow that no interface has: " || fail "$how: it stayed" || return
+		said=$(pacer clean 8<&-)
+		grep -q "removed a shadow that no interface has: " <<<"$said" || fail "$how: it stayed: $said" || return
 		[ "$how" = open ] || umount "$at"
 	done
 }

@@ -1323,8 +1323,7 @@ static void test_what_is_unused_goes(void **unused)
 
 static void count_one(const char *name, int cause, void *n)
 {
-	(void)name;
-	(void)cause;
+	assert_int_equal(cause, strcmp(name, "shadow-of-1-by-7") ? 0 : EAGAIN);
 	++*(int *)n;
 }
 
@@ -1342,7 +1341,7 @@ static void test_looking_removes_nothing(void **unused)
 		make_thing(probe, OTHER, 1);
 		pins_clean(PINS_DISPATCHERS, look, count_one, &dispatchers);
 		pins_clean(PINS_SHADOWS, look, count_one, &shadows);
-		assert_true(dispatchers == 1 && shadows == 2);
+		assert_true(dispatchers == 1 && shadows == 3);
 		assert_int_equal(there(probe), look);
 		assert_int_equal(there("/xdp/dispatch-1-3/prog0-prog"), look);
 		assert_int_equal(there("/xdp-pacer/shadow-of-1-by-3"), look);
@@ -1354,6 +1353,35 @@ static void note_any_cause(const char *name, int cause, void *of)
 {
 	(void)name;
 	*(int *)of = cause;
+}
+
+static void count_unsure(const char *name, int cause, void *n)
+{
+	(void)name;
+	*(int *)n += cause == EAGAIN;
+}
+
+/* Of which it cannot be told, and of which a process has the program open. Those in use are none.
+ */
+static void test_what_may_be_unused_is_told(void **unused)
+{
+	int dispatchers = 0, shadows = 0;
+
+	(void)unused;
+	begin_pins();
+	gone = 1000; /* interfaces, all the while */
+	pins_clean(PINS_DISPATCHERS, false, count_unsure, &dispatchers);
+	pins_clean(PINS_SHADOWS, false, count_unsure, &shadows);
+	gone = 0;
+	end_home();
+	assert_int_equal(dispatchers, 3);
+	assert_int_equal(shadows, 7);
+	dispatchers = shadows = 0;
+	pins_clean(PINS_DISPATCHERS, false, count_unsure, &dispatchers);
+	pins_clean(PINS_SHADOWS, false, count_unsure, &shadows);
+	end_home();
+	assert_int_equal(dispatchers, 0);
+	assert_int_equal(shadows, 1); /* shadow-of-1-by-7 */
 }
 
 /* Why a folder stays is what its first file says, and not that it is not empty. */
@@ -1772,36 +1800,56 @@ static void test_gone_meanwhile(void **unused)
 	}
 }
 
-/* The namespace that an interface is in is nothing but mounted, as one process has it. */
-static void mount_away(const char *at, bool hidden)
+/* A process has a network namespace mounted there, upon which something else may lie: its inode. */
+static unsigned long mount_in(const char *process, unsigned long hides)
 {
 	char path[256], line[160];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/proc/77/ns/net", root);
-	assert_int_equal(unlink(path), 0);
-	snprintf(path, sizeof(path), "%s/proc/78/root%s", root, at);
-	make(path + strlen(root), hidden ? "empty" : "away");
+	snprintf(path, sizeof(path), "/proc/%s/root/run/a b", process);
+	make(path, hides ? "empty" : "away");
+	snprintf(path, sizeof(path), "%s/proc/%s/root/run/a b", root, process);
 	assert_int_equal(lstat(path, &st), 0);
 	snprintf(line, sizeof(line), "31 28 0:4 net:[%lu] %s rw - nsfs nsfs rw\n",
-		 (unsigned long)st.st_ino + hidden, "/run/a\\040b");
-	make("/proc/78/mountinfo", line);
+		 hides ? hides : (unsigned long)st.st_ino, "/run/a\\040b");
+	snprintf(path, sizeof(path), "/proc/%s/mountinfo", process);
+	make(path, line);
+	return st.st_ino;
 }
 
+/* The namespace that an interface is in is nothing but mounted: of two processes by the one, by
+ * both, or by one where it is hidden. Where it is hidden from one and not from another, it was
+ * looked into, whoever comes first. */
 static void test_one_that_is_mounted(void **unused)
 {
 	static const char used[] = "/xdp-pacer/shadow-of-2-by-5";
+	static const struct {
+		const char *shown, *hidden[2];
+		bool carried, stays;
+	} cases[] = {
+	    {"78", {NULL}, true, true},	   {"78", {NULL}, false, false},
+	    {NULL, {"78"}, false, true},   {"78", {"177", "79"}, true, true},
+	    {"78", {"79"}, false, false},  {"78", {"177", "178"}, false, false},
+	    {"178", {"78"}, false, false},
+	};
 
 	(void)unused;
-	for (int how = 0; how < 3; how++) {
+	for (size_t i = 0; i < ARRAY(cases); i++) {
+		unsigned long ino = 1u << 30; /* of one that nobody shows */
+		char path[256];
+
 		begin_pins();
-		if (how < 2)
-			mount_away("/run/a b", how); /* what lies upon it is another */
-		else
-			carried_elsewhere = 0;
+		snprintf(path, sizeof(path), "%s/proc/77/ns/net", root);
+		assert_int_equal(unlink(path), 0);
+		if (cases[i].shown)
+			ino = mount_in(cases[i].shown, 0);
+		for (int j = 0; j < 2 && cases[i].hidden[j]; j++)
+			mount_in(cases[i].hidden[j], ino);
+		carried_elsewhere = cases[i].carried ? 5 : 0;
 		clean_all();
 		end_home();
-		assert_int_equal(there(used), how < 2);
+		if (there(used) != cases[i].stays)
+			fail_msg("case %zu: there: %d", i, there(used));
 	}
 }
 
@@ -1953,6 +2001,7 @@ int main(void)
 	    TEST(test_which_maps_are_whose),
 	    TEST(test_what_is_unseen_is_told),
 	    TEST(test_looking_removes_nothing),
+	    TEST(test_what_may_be_unused_is_told),
 	    TEST(test_why_a_folder_stays),
 	    TEST(test_looks_again),
 	    TEST(test_each_namespace_once),

@@ -34,7 +34,12 @@ static void show(const char *name, int cause, void *arg)
 
 	snprintf(path, sizeof(path), "%s%s", f->folder, name);
 	if (cause) {
-		if (!*f->error->text && cause != ENOENT)
+		if (!*f->error->text && cause == EAGAIN)
+			policy_explain(f->error, 0,
+				       "%s stays: a process has its program open, or a network "
+				       "namespace could not be looked into: do it again",
+				       path);
+		else if (!*f->error->text && cause != ENOENT)
 			policy_explain(f->error, 0, "%s cannot be removed: %s%s", path,
 				       strerror(cause), pins_advice(cause));
 		return;

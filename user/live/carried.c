@@ -43,9 +43,11 @@ static enum carried carried_here(uint32_t id)
 	return result;
 }
 
+/* Network namespaces by their inodes. */
 struct seen {
-	ino_t *ino;
-	size_t n;
+	ino_t *ino;    /* those that were looked into */
+	ino_t *hidden; /* those that something lies upon, where a process has them mounted */
+	size_t n, n_hidden;
 };
 
 static bool is_seen(const struct seen *seen, ino_t ino)
@@ -85,6 +87,26 @@ struct dirent *folder_next(DIR *d, bool *unseen)
 	e = readdir(d);
 	*unseen |= !e && errno && !has_ended();
 	return e;
+}
+
+/* Another process may show it, which comes later. */
+static enum carried hidden_here(struct seen *seen, ino_t ino)
+{
+	for (size_t i = 0; i < seen->n_hidden; i++)
+		if (seen->hidden[i] == ino)
+			return CARRIED_NO;
+	if (seen->n_hidden == NAMESPACES_MAX)
+		return CARRIED_UNKNOWN;
+	seen->hidden[seen->n_hidden++] = ino;
+	return CARRIED_NO;
+}
+
+static bool hidden_everywhere(const struct seen *seen)
+{
+	for (size_t i = 0; i < seen->n_hidden; i++)
+		if (!is_seen(seen, seen->hidden[i]))
+			return true;
+	return false;
 }
 
 typedef enum carried look(const char *path, uint32_t id, struct seen *seen);
@@ -209,7 +231,7 @@ static enum carried carried_mounted(const char *process, const char *line, uint3
 	snprintf(path, sizeof(path), "/proc/%s/root%s", process, at);
 	free(at);
 	result = carried_in(path, id, seen);
-	return result == CARRIED_NO && !is_seen(seen, ino) ? CARRIED_UNKNOWN : result;
+	return result == CARRIED_NO && !is_seen(seen, ino) ? hidden_here(seen, ino) : result;
 }
 
 static enum carried carried_by_mounts(const char *process, uint32_t id, struct seen *seen)
@@ -265,7 +287,8 @@ static enum carried carried_by_processes(uint32_t id, struct seen *seen)
 			result = carried_by_process(e->d_name, id, seen);
 	if (proc)
 		closedir(proc);
-	return result == CARRIED_NO && unseen ? CARRIED_UNKNOWN : result;
+	return result == CARRIED_NO && (unseen || hidden_everywhere(seen)) ? CARRIED_UNKNOWN
+									   : result;
 }
 
 /* Of all, and as one who may look into them: /proc may be mounted so that it shows only one's own.
@@ -332,11 +355,12 @@ static bool held(uint32_t id)
  */
 static enum carried carried(uint32_t id, bool or_held)
 {
-	struct seen seen = {calloc(NAMESPACES_MAX, sizeof(*seen.ino)), 0};
+	ino_t *inos = calloc(2 * NAMESPACES_MAX, sizeof(*inos));
+	struct seen seen = {inos, inos + NAMESPACES_MAX, 0, 0};
 	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	enum carried result = CARRIED_UNKNOWN;
 
-	if (seen.ino && home >= 0 && sees_every_process() && !(or_held && held(id))) {
+	if (inos && home >= 0 && sees_every_process() && !(or_held && held(id))) {
 		result = carried_here(id);
 		if (result == CARRIED_NO)
 			result = carried_among("/proc", "/ns/net", carried_in, id, &seen);
@@ -349,7 +373,7 @@ static enum carried carried(uint32_t id, bool or_held)
 	}
 	if (home >= 0)
 		close(home);
-	free(seen.ino);
+	free(inos);
 	return result;
 }
 

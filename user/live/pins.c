@@ -156,6 +156,7 @@ struct sweep {
 	enum pins_of pins;
 	int ifindex; /* 0: any */
 	bool look;
+	bool all; /* `each` is told of those, too, that may be unused */
 	void (*each)(const char *path, int cause, void *arg);
 	void *arg;
 };
@@ -212,14 +213,21 @@ bool pins_called_by_none(uint32_t id)
 	return !n;
 }
 
-/* Is it of a program that no interface carries? A pacer may be one that a dispatcher calls. */
-static bool is_unused(const struct sweep *s, const char *name)
+/*
+ * 0: it is of a program that no interface carries. A pacer may be one that a dispatcher calls.
+ * EAGAIN: that may be so, but it cannot be told, or a process has the program open. Else it is
+ * used.
+ */
+static int why_it_stays(const struct sweep *s, const char *name)
 {
 	uint32_t id;
 	int of;
 
-	return has_name_of(s->pins, name, &of, &id) && (!s->ifindex || of == s->ifindex) &&
-	       carried_by_none(id) && (s->pins != PINS_SHADOWS || pins_called_by_none(id));
+	if (!has_name_of(s->pins, name, &of, &id) || (s->ifindex && of != s->ifindex))
+		return EBUSY;
+	if (!carried_by_none(id))
+		return s->all && carried_by_any(id) != 1 ? EAGAIN : EBUSY;
+	return s->pins == PINS_SHADOWS && !pins_called_by_none(id) ? EBUSY : 0;
 }
 
 static bool remove_one(const struct sweep *s, int fd, const char *name)
@@ -230,9 +238,11 @@ static bool remove_one(const struct sweep *s, int fd, const char *name)
 static int sweep_one(int fd, const char *name, void *sweep)
 {
 	const struct sweep *s = sweep;
-	int cause;
+	int cause = why_it_stays(s, name);
 
-	if (!is_unused(s, name)) {
+	if (cause) {
+		if (cause == EAGAIN)
+			s->each(name, cause, s->arg);
 		if (s->pins == PINS_DISPATCHERS && !s->look &&
 		    !strncmp(name, "prog-test-link-", 15))
 			unlinkat(fd, name, 0); /* libxdp's probe: gone before it unlocks */
@@ -309,7 +319,7 @@ void pins_sweep(int ifindex, struct pins_left *left)
 void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
 		void *arg)
 {
-	struct sweep s = {of, 0, look, each, arg};
+	struct sweep s = {of, 0, look, true, each, arg};
 
 	sweep(&s);
 }

@@ -29,6 +29,7 @@ enum pins_of { PINS_DISPATCHERS, PINS_SHADOWS };
 /*
  * Calls `each` for every unused dispatcher's directory, or every shadow's unused pin, whatever
  * interface it was for, and removes it unless `look` is true. `cause`: why it stays (errno), or 0.
+ * EAGAIN: whether it is unused cannot be told now, or a process has its program open.
  */
 void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
 		void *arg);
