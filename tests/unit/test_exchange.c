@@ -40,6 +40,7 @@ static unsigned int asked;			   /* ages */
 static uint64_t call_ns;			   /* that each of those takes */
 static uint32_t granted_s;			   /* by the last write that was asked for */
 static bool odd_one, elsewhere;
+static bool doubtful; /* a write is done, and has no answer */
 static size_t beyond; /* keys that go on behind a byte of 0 follow the one, and say it is lifted */
 static size_t crowd;  /* so many other keys are there, each with a lease, but that two have one */
 static struct exchange x;
@@ -196,7 +197,7 @@ static enum store_result put_keys(struct store *s, const struct store_put *puts,
 	}
 	put(puts[0].value, 9);
 	*at = revision;
-	return STORE_DONE;
+	return doubtful ? STORE_UNKNOWN : STORE_DONE;
 }
 
 static enum store_result age(struct store *s, uint64_t lease, uint64_t *age_ns, uint64_t *left_ns)
@@ -553,6 +554,96 @@ static void test_another_policy_before_it_was_told(void **unused)
 			assert_int_equal(there_s(), 100);
 		else
 			assert_null(lies.value);
+	}
+}
+
+/* A write has no answer: it was done, or it was not. */
+static void write_in_doubt(bool done)
+{
+	char *before = lies.value ? strdup(lies.value) : NULL;
+	uint64_t was = lies.revision;
+
+	doubtful = true;
+	assert_false(step());
+	doubtful = false;
+	assert_true(lies.revision > was);
+	if (!done) {
+		free(lies.value);
+		lies.value = before;
+		lies.revision = was;
+	} else {
+		free(before);
+	}
+}
+
+/*
+ * What was made shorter while the store did not answer is so for all, though another policy came
+ * before the store was back, whose look finds it anew. What was tried of it without an answer was
+ * not the last; what another said meanwhile counts.
+ */
+static void test_made_shorter_before_another_policy(void **unused)
+{
+	static const struct {
+		bool tried, done, meanwhile;
+	} row[] = {{false, false, false},
+		   {true, false, false},
+		   {true, true, false},
+		   {false, false, true},
+		   {true, true, true}};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 300 * S);
+		assert_true(step());
+		x.stale = true;
+		(void)read_all();
+		here(now + 100 * S);
+		if (row[i].tried)
+			write_in_doubt(row[i].done);
+		here(now + 40 * S);
+		if (row[i].meanwhile)
+			other_says(200 * S, 9);
+		exchange_begin(&x);
+		x.items.first = true;
+		here(now + 40 * S);
+		x.items.first = false;
+		(void)read_all();
+		assert_int_equal(only()->todo, row[i].meanwhile ? SHARED_TAKE : SHARED_TELL);
+		assert_true(step());
+		assert_int_equal(there_s(), row[i].meanwhile ? 200 : 40);
+	}
+}
+
+/*
+ * A list was asked for, and its end did not come. What another policy's look finds first was there
+ * before: it gives way to what that list says.
+ */
+static void test_a_policy_after_a_list_without_an_end(void **unused)
+{
+	for (int asks = 0; asks < 2; asks++) { /* before the policy came, or after */
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 40 * S);
+		assert_true(step());
+		x.stale = true;
+		(void)read_all();
+		other_says(300 * S, 9);
+		x.stale = x.away = true;
+		ages = STORE_UNKNOWN;
+		if (asks)
+			exchange_begin(&x);
+		assert_false(step());
+		assert_true(x.items.known > x.items.heard);
+		ages = STORE_DONE;
+		if (!asks)
+			exchange_begin(&x);
+		x.items.first = true;
+		here(now + 41 * S);
+		x.items.first = false;
+		(void)read_all();
+		assert_int_equal(only()->todo, SHARED_TAKE);
+		assert_true(only()->there_ns == now + 300 * S);
 	}
 }
 
@@ -1205,6 +1296,8 @@ int main(void)
 	    CASE(test_another_policy),
 	    CASE(test_another_policy_before_it_was_told),
 	    CASE(test_by_hand_before_another_policy),
+	    CASE(test_made_shorter_before_another_policy),
+	    CASE(test_a_policy_after_a_list_without_an_end),
 	    CASE(test_a_session_that_ended),
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),

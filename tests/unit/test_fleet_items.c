@@ -29,6 +29,7 @@ static uint32_t serial;			      /* of what lies in each */
 static uint32_t asked;			      /* for a set, or to change one */
 static bool held;			      /* by a tool: the lock */
 static uint32_t in_force;
+static uint64_t banned_ns; /* until when somebody is; 0: nobody is */
 
 uint64_t host_now_ns(void)
 {
@@ -53,10 +54,12 @@ void fleet_bans_each(const struct attached *a, const struct fleet_bans *which,
 		     void (*each)(const struct pacer_ban_key *key, uint64_t until_ns, void *arg),
 		     void *arg)
 {
+	const struct pacer_ban_key unused = {0};
+
 	(void)a;
 	(void)which;
-	(void)each;
-	(void)arg;
+	if (banned_ns)
+		each(&unused, banned_ns, arg);
 }
 
 struct fleet_bans fleet_bans_of(const struct policy *policy)
@@ -170,6 +173,7 @@ static int begin(void **unused)
 	lies_here = NULL;
 	is_empty = held = false;
 	serial = asked = in_force = 0;
+	banned_ns = 0;
 	return 0;
 }
 
@@ -370,8 +374,9 @@ static void test_bans_of_another_table(void **unused)
 }
 
 /*
- * A set that lies on as it was has all that it had. Of one that is read anew, that had values, or
- * was not shared, nothing is known.
+ * A set that lies on as it was has all that it had; of one that was replaced by hand meanwhile,
+ * what is missing was lifted. Of one that is read anew, that had values, or was not shared, nothing
+ * is known.
  */
 static void test_elements_of_a_set_that_is_read_anew(void **unused)
 {
@@ -380,8 +385,11 @@ static void test_elements_of_a_set_that_is_read_anew(void **unused)
 		const char *name;
 		bool values, stays;
 	} rows[] = {
-	    {7, 7, "drop", false, true}, {7, 8, "drop", false, false}, {0, 0, "drop", false, false},
-	    {7, 7, "drop", true, false}, {7, 7, "good", false, false},
+	    {0x700, 0x700, "drop", false, true},  {0x700, 0x701, "drop", false, true},
+	    {0x7fe, 0x701, "drop", false, true},  {0x700, 0x800, "drop", false, false},
+	    {0x7ff, 0x800, "drop", false, false}, {0, 0, "drop", false, false},
+	    {0x700, 0, "drop", false, false},	  {0x700, 0x700, "drop", true, false},
+	    {0x700, 0x700, "good", false, false},
 	};
 	const struct shared_item item = {.key = "set/drop/192.0.2.0/24", .here_ns = 900 * S};
 
@@ -412,7 +420,7 @@ static void begin_with_others(void)
 	strcpy(sets.set[0].name, "drop");
 	bans = (struct fleet_bans){.sources = true};
 	bans_read = true;
-	serial = 7;
+	serial = 0x700;
 	copies[0].policy.serial = 1;
 	follow();
 	items.store_ns = UINT64_MAX;
@@ -450,7 +458,7 @@ static void test_a_policy_that_comes_meanwhile(void **unused)
 		begin(NULL);
 		begin_with_others();
 		now_ns += late ? 2 * S : S / 5;
-		serial = 8;
+		serial = 0x800;
 		copies[0].policy.serial = 2;
 		fleet_items_look(&items, &pacer);
 		assert_int_equal(n_lifted(), 0);
@@ -594,6 +602,7 @@ static void test_what_a_policy_finds(void **unused)
 		lies_here = NULL;
 		assert_true(step());
 		s->known = 50;
+		s->heard = 40;
 		element.by_hand = i;
 		lies_here = &element;
 		for (int looks = 0; looks < 1 + (i == 2); looks++) {
@@ -602,9 +611,41 @@ static void test_what_a_policy_finds(void **unused)
 			assert_true(step());
 		}
 		assert_int_equal(s->n, 1);
-		assert_int_equal(s->at[0].since, i ? 50 : 0);
+		assert_int_equal(s->at[0].since, !i ? 0 : i == 1 ? 40 : 50);
 		assert_int_equal(s->at[0].begun, i < 2);
 	}
+}
+
+/*
+ * A ban that is found as another table comes was there before: it is as old as what was heard of
+ * the store by then. What the next looks find was made since. The same table is none.
+ */
+static void test_what_a_table_of_bans_finds(void **unused)
+{
+	struct shared *s = &items.exchange.items;
+
+	(void)unused;
+	bans = (struct fleet_bans){.sources = true};
+	follow();
+	for (uint32_t table = 1; table < 5; table++) {
+		copies[0].policy.bans.begun = table / 2;
+		copies[0].policy.serial = table;
+		s->known = s->heard = 40;
+		follow();
+		items.store_ns = UINT64_MAX;
+		s->known = 50;
+		for (int look = 0; look < 2; look++) {
+			bool first = !look && (table == 1 || !(table % 2));
+
+			now_ns += S;
+			banned_ns = now_ns + 100 * S;
+			fleet_items_look(&items, &pacer);
+			assert_int_equal(s->n, 1);
+			assert_int_equal(s->at[0].since, first ? 40 : 50);
+			assert_false(s->at[0].begun);
+		}
+	}
+	memset(copies, 0, sizeof(copies));
 }
 
 /* Of what it shares as well, words were read and passed over: none of them counts as read. */
@@ -613,13 +654,14 @@ static void test_a_policy_that_shares_more(void **unused)
 	static const struct {
 		struct fleet_bans bans;
 		const char *set;
-		bool more;
+		bool values, more;
 	} rows[] = {
-	    {{.n = 1, .rule = {7}}, "drop", false},
-	    {{.n = 0}, "drop", false},
-	    {{.n = 1, .rule = {8}}, "drop", true},
-	    {{.n = 1, .rule = {7}, .sources = true}, "drop", true},
-	    {{.n = 1, .rule = {7}}, "good", true},
+	    {{.n = 1, .rule = {7}}, "drop", false, false},
+	    {{.n = 0}, "drop", false, false},
+	    {{.n = 1, .rule = {8}}, "drop", false, true},
+	    {{.n = 1, .rule = {7}, .sources = true}, "drop", false, true},
+	    {{.n = 1, .rule = {7}}, "good", false, true},
+	    {{.n = 1, .rule = {7}}, "drop", true, true}, /* words without a value */
 	};
 	struct shared *s = &items.exchange.items;
 
@@ -629,9 +671,10 @@ static void test_a_policy_that_shares_more(void **unused)
 		sets = (struct fleet_sets){.n = 1};
 		strcpy(sets.set[0].name, rows[0].set);
 		follow();
-		s->known = 50;
+		s->known = s->heard = 50;
 		bans = rows[i].bans;
 		strcpy(sets.set[0].name, rows[i].set);
+		sets.set[0].values = rows[i].values;
 		follow();
 		assert_int_equal(s->known, rows[i].more ? 0 : 50);
 	}
@@ -657,6 +700,7 @@ int main(void)
 	    CASE(test_bans_of_another_table),
 	    CASE(test_a_store_that_has_forgotten),
 	    CASE(test_what_a_policy_finds),
+	    CASE(test_what_a_table_of_bans_finds),
 	    CASE(test_a_policy_that_shares_more),
 	};
 

@@ -432,6 +432,28 @@ static void test_all_or_nothing(void **unused)
 	}
 }
 
+/* A set that is replaced is told from the one before it, and from one that a policy brings. */
+static void test_replaced_goes_on(void **unused)
+{
+	const uint32_t *place = &places[0][sets_maps_place(1, 1)];
+
+	(void)unused;
+	begin(PLAIN, false);
+	for (uint32_t i = 0; i < 9; i++) {
+		uint32_t before = maps[*place].serial;
+
+		assert_int_equal(replace_all(), 0);
+		assert_true(maps[*place].serial != before);
+		assert_true(set_maps_goes_on(before, maps[*place].serial));
+	}
+	for (uint32_t serial = 0x100; serial < 0x300; serial++) {
+		uint32_t next = set_maps_next_serial(serial);
+
+		assert_true(next && next != serial && set_maps_goes_on(serial, next));
+		assert_false(set_maps_goes_on(serial, next ^ (SET_MAPS_REPLACED + 1)));
+	}
+}
+
 /* A set whose values keys have keeps their names, and what has them. */
 static void test_names_stay(void **unused)
 {
@@ -1211,6 +1233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_all_or_nothing),
+	    CASE(test_replaced_goes_on),
 	    CASE(test_no_memory),
 	    CASE(test_no_memory_in_a_trial),
 	    CASE(test_no_memory_in_a_shadow),

@@ -8,6 +8,7 @@
 #include "fleet/codec.h"
 #include "live/copies.h"
 #include "live/host.h"
+#include "sets/set_maps.h"
 
 #define LOOK_NS	 200000000ull  /* between two looks at the tables */
 #define LATE_NS	 600000000ull  /* two at once then: the store was waited for */
@@ -100,8 +101,11 @@ static bool shares_more(const struct fleet_items *items, const struct fleet_bans
 
 	for (size_t i = 0; i < bans->n; i++)
 		more |= !has_rule(&items->bans, bans->rule[i]);
-	for (size_t i = 0; i < sets->n; i++)
-		more |= set_named(&items->sets, sets->set[i].name) == SIZE_MAX;
+	for (size_t i = 0; i < sets->n; i++) {
+		size_t was = set_named(&items->sets, sets->set[i].name);
+
+		more |= was == SIZE_MAX || items->sets.set[was].values != sets->set[i].values;
+	}
 	return more;
 }
 
@@ -119,8 +123,8 @@ static void begin_sets(struct fleet_items *items, const struct attached *a,
 		size_t was = set_named(&before, sets->set[i].name);
 		uint32_t serial = fleet_sets_serial(a, sets, i);
 
-		items->set_stays[i] = was != SIZE_MAX && serial &&
-				      serial == before.set[was].serial &&
+		items->set_stays[i] = was != SIZE_MAX &&
+				      set_maps_goes_on(before.set[was].serial, serial) &&
 				      sets->set[i].values == before.set[was].values;
 		if (!items->set_stays[i])
 			continue;
@@ -140,6 +144,7 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 			     items->table.begun == table->begun;
 	if (shares_more(items, &bans, &sets))
 		shared_asked(&items->exchange.items, 0);
+	items->bans_looked &= items->table_stays;
 	items->copy = copy;
 	items->serial = serial;
 	items->table = *table;
@@ -168,6 +173,7 @@ void fleet_items_anew(struct fleet_items *items)
 	exchange_free(&items->exchange);
 	items->exchange.items.count = count;
 	memset(items->looked, 0, sizeof(items->looked));
+	items->bans_looked = false;
 	for (size_t i = 0; i < items->sets.n; i++)
 		items->sets.set[i].looks = 0; /* else it is as it was, and that is not told */
 	exchange_begin(&items->exchange);
@@ -207,6 +213,7 @@ static void element(const struct fleet_element *e, void *arg)
 		shared_unfit(s);
 		return;
 	}
+	s->first = l->anew;
 	s->found = !l->anew ? SHARED_MADE : e->by_hand ? SHARED_STAYS : SHARED_FILED;
 	if (e->value)
 		snprintf(value.text, sizeof(value.text), "%s", e->value);
@@ -259,9 +266,12 @@ static void look(struct fleet_items *items, const struct attached *a)
 	items->looked_ns = host_now_ns();
 	exchange_look(&items->exchange);
 	items->exchange.items.found = SHARED_MADE;
+	items->exchange.items.first = !items->bans_looked;
 	fleet_bans_each(a, &items->bans, here, items);
 	if (is_another(items, a))
 		shared_same(&items->exchange.items, BAN);
+	else
+		items->bans_looked = true;
 	shared_counted(&items->exchange.items, &items->bans_lacked);
 	for (size_t i = 0; i < items->sets.n; i++)
 		look_at_set(items, a, i);

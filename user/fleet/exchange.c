@@ -48,11 +48,11 @@ static bool keeps(const struct shared_item *item, void *arg)
 	       x->is_ours(item->key, NULL, x->arg) == EXCHANGE_OURS;
 }
 
-/* What a page says, and was not heard, counts as not read. */
+/* Of what was asked for, what was not heard to its end counts as not read. */
 void exchange_begin(struct exchange *x)
 {
-	if (x->at && x->items.known > x->revision)
-		shared_asked(&x->items, x->revision);
+	if (x->items.known > x->items.heard)
+		shared_asked(&x->items, x->items.heard);
 	shared_begin(&x->items, keeps, x);
 	x->revision = x->read_ns = 0;
 	x->odd[0] = 0;
@@ -323,6 +323,7 @@ static void end_reading(struct exchange *x)
 {
 	if (!x->revision)
 		shared_listed(&x->items, x->now_ns());
+	shared_heard(&x->items);
 	x->revision = x->at;
 	x->read_ns = x->quiet_ns = x->at_ns;
 	x->stale = x->away = x->again;

@@ -132,20 +132,32 @@ static struct shared_item *item_of(struct shared *s, const char *key)
 	return item;
 }
 
+/* What is here may be found again: a word that says what was tried is this host's, then. */
+static struct shared_item only_doubt(const struct shared_item *item)
+{
+	struct shared_item left = {.doubt = true, .tried = item->tried, .tried_ns = item->tried_ns};
+
+	memcpy(left.key, item->key, sizeof(left.key));
+	return left;
+}
+
 void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
 		  void *arg)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct shared_item *item = &s->at[i];
+		struct shared_item item = s->at[i];
 
 		/* What was not taken yet is as if it had not been read. */
-		if (item->todo == SHARED_TAKE && item->revision && item->revision <= s->known)
-			s->known = item->revision - 1;
-		if (keeps && keeps(item, arg))
-			s->at[kept++] = *item;
+		if (item.todo == SHARED_TAKE && item.revision && item.revision <= s->known)
+			s->known = item.revision - 1;
+		if (keeps && keeps(&item, arg))
+			s->at[kept++] = item;
+		else if (item.doubt && item.here_ns)
+			s->at[kept++] = only_doubt(&item);
 	}
+	s->heard = s->known;
 	s->n = kept;
 	s->next = 0;
 	s->whole = false;
@@ -184,7 +196,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->here_ns = until_ns;
 	item->here = *of;
 	item->begun = s->found != SHARED_MADE || (!s->whole && !s->known);
-	item->since = s->found == SHARED_FILED ? 0 : s->known;
+	item->since = s->found == SHARED_FILED ? 0 : s->first ? s->heard : s->known;
 	item->over = false;
 	item->todo = unlike(item) || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
@@ -333,6 +345,13 @@ static bool is_later(const struct shared_item *item, const struct shared_word *w
 	return item->todo == SHARED_TELL && (since || word->left_ns == SHARED_OVER);
 }
 
+/* Was it changed here after the store's word, by which it is there, but not so? */
+static bool is_changed(const struct shared_item *item, uint64_t revision, uint64_t now_ns)
+{
+	return item->todo == SHARED_TELL && item->here_ns > now_ns && revision <= item->since &&
+	       unlike(item);
+}
+
 /* There is a later word on the item. */
 static void decide(struct shared_item *item, uint64_t now_ns)
 {
@@ -403,7 +422,7 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 	item->lies_ns = lies_ns ? now_ns + lies_ns : 0;
 	if (tried) /* what is here is as told, or later */
 		item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
-	else if (runs || !is_later(item, word, revision))
+	else if (runs ? !is_changed(item, revision, now_ns) : !is_later(item, word, revision))
 		decide(item, now_ns);
 }
 
@@ -436,6 +455,13 @@ void shared_absent(struct shared *s, const char *key, uint64_t now_ns)
 void shared_asked(struct shared *s, uint64_t revision)
 {
 	s->known = revision;
+	if (s->heard > revision)
+		s->heard = revision;
+}
+
+void shared_heard(struct shared *s)
+{
+	s->heard = s->known;
 }
 
 void shared_list(struct shared *s)

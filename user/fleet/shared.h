@@ -17,11 +17,12 @@
  * has what was there before all of it. So a host that begins takes such a word though its own item
  * ends later. Its end is told, too, which is no lifting: who has the item by an earlier word, or
  * since its agent began, lifts it; what was made here since follows it, and is told. So does what
- * was made here after a lifting that had been read, or would have been if reading took no time:
- * that goes by the store's revision that was known at the look that found it first, through changes
- * of the policy, too. A write without an answer is made again, following the same revision: one of
- * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
- * one look can miss what is being moved.
+ * was made or changed here after a word that had been read, or would have been if reading took no
+ * time: that goes by the store's revision that was known at the look that found it first. What the
+ * first look of another policy finds, was there before that: it goes by what was heard then. A
+ * write without an answer is made again, following the same revision: one of the two is done. An
+ * item that is gone here counts as lifted if it was missed in two looks at all: one look can miss
+ * what is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,
@@ -138,7 +139,9 @@ struct shared {
 	size_t next;		 /* where the next batch begins to look */
 	bool whole;		 /* all that the store has was read; nothing is told before */
 	enum shared_found found; /* what the look that goes on comes to; set by who looks */
+	bool first;	/* ... and that is the first look at it since the policy is in force */
 	uint64_t known; /* up to this revision of the store nothing is new; 0: nothing was read */
+	uint64_t heard; /* up to this one all was heard; `known` may be ahead, while that is read */
 	bool starved;	/* there was no memory for the last item */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
 	uint64_t lacking;   /* of what is looked at: how many cannot be told */
@@ -214,8 +217,13 @@ void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t 
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
 /* It is not there. */
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
-/* The store has said what there was at that revision: all that is new of it is told from now on. */
+/*
+ * The store has said what there was at that revision: all that is new of it is told from now on.
+ * Where it is before what was known, that is forgotten.
+ */
 void shared_asked(struct shared *s, uint64_t revision);
+/* All of it has been told. */
+void shared_heard(struct shared *s);
 /* shared_there was called for all that there is, beginning with shared_list. */
 void shared_list(struct shared *s);
 void shared_listed(struct shared *s, uint64_t now_ns);

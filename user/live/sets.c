@@ -182,7 +182,6 @@ struct change {
 	const struct set_hand *put; /* of the prefixes of del */
 	const struct set_list *all;
 	struct sets_done *done; /* NULL: nothing is counted */
-	uint32_t serial;
 	uint64_t policy_serial;
 	bool *in;	 /* a flag for each of del: some copy had it */
 	bool *in_shadow; /* ... of the shadow */
@@ -702,13 +701,16 @@ static int plan_replace(const struct attached *a, const struct where *where, uin
 			const struct change *c, struct moves *m)
 {
 	uint32_t copy = where->copy[i], number = where->number[i];
+	struct pacer_set_head now;
 	int fd;
 
 	if (a->copy[copies_in_force(a)].policy.serial != c->policy_serial) {
 		errno = EAGAIN;
 		return -1;
 	}
-	fd = i ? dup(m->at[0].fd) : set_maps_new(c->all, c->serial);
+	if (!i && set_maps_head(a->sets_fd, sets_maps_place(copy, number), &now))
+		return -1;
+	fd = i ? dup(m->at[0].fd) : set_maps_new(c->all, set_maps_next_serial(now.serial));
 	if (fd < 0)
 		return -1;
 	plan_move(m, sets_maps_place(copy, number), fd);
@@ -719,11 +721,8 @@ static int plan_replace(const struct attached *a, const struct where *where, uin
 int sets_replace(struct attached *a, const char *name, const struct set_list *list,
 		 uint64_t policy_serial, enum sets_shadow *shadow, struct policy_error *error)
 {
-	struct change c = {
-	    .name = name, .all = list, .serial = set_maps_serial(), .policy_serial = policy_serial};
+	struct change c = {.name = name, .all = list, .policy_serial = policy_serial};
 
-	if (!c.serial)
-		return failed(a, name, error);
 	return change_both(a, plan_replace, &c, shadow, error);
 }
 

@@ -141,11 +141,14 @@ int set_maps_new_hand(const struct set_hand *hand, uint32_t serial)
 	return fd;
 }
 
+/* Not 0, however often the set is replaced. */
 uint32_t set_maps_serial(void)
 {
 	uint32_t serial;
 
-	return getrandom(&serial, sizeof(serial), 0) == sizeof(serial) ? serial | 1 : 0;
+	return getrandom(&serial, sizeof(serial), 0) == sizeof(serial)
+		   ? serial | (SET_MAPS_REPLACED + 1)
+		   : 0;
 }
 
 int set_maps_at(int fd, uint32_t place)

@@ -26,8 +26,22 @@ uint64_t set_maps_lines(const struct set_list *list);
 int set_maps_new(const struct set_list *list, uint32_t serial);
 /* The same of what is added by hand to the set of that serial; settled. EFBIG: too much. */
 int set_maps_new_hand(const struct set_hand *hand, uint32_t serial);
-/* A serial by chance; 0: errno. */
+/* A serial by chance, of a set that a policy brings; 0: errno. */
 uint32_t set_maps_serial(void);
+
+#define SET_MAPS_REPLACED 0xffu /* of a serial: how often the set was replaced, modulo 256 */
+
+/* The serial of what replaces a set under the same policy. */
+static inline uint32_t set_maps_next_serial(uint32_t serial)
+{
+	return (serial & ~SET_MAPS_REPLACED) | ((serial + 1) & SET_MAPS_REPLACED);
+}
+
+/* Are both of the set that one policy brought, however often that was replaced? */
+static inline bool set_maps_goes_on(uint32_t before, uint32_t serial)
+{
+	return before && serial && !((before ^ serial) & ~SET_MAPS_REPLACED);
+}
 
 /* The map at a place: a descriptor, to be closed. ENOENT: there is none. */
 int set_maps_at(int fd, uint32_t place);
