@@ -455,8 +455,6 @@ void shared_absent(struct shared *s, const char *key, uint64_t now_ns)
 void shared_asked(struct shared *s, uint64_t revision)
 {
 	s->known = revision;
-	if (s->heard > revision)
-		s->heard = revision;
 }
 
 void shared_heard(struct shared *s)

@@ -217,10 +217,7 @@ void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t 
 bool shared_knows(const struct shared *s, const char *key, uint64_t revision);
 /* It is not there. */
 void shared_absent(struct shared *s, const char *key, uint64_t now_ns);
-/*
- * The store has said what there was at that revision: all that is new of it is told from now on.
- * Where it is before what was known, that is forgotten.
- */
+/* The store has said what there was at that revision: all that is new of it is told from now on. */
 void shared_asked(struct shared *s, uint64_t revision);
 /* All of it has been told. */
 void shared_heard(struct shared *s);
