@@ -143,6 +143,33 @@ judged()
 	arrive "3" n=3
 }
 
+# Banned by a tool and by the pacer: the ban that ends last is told, of a key and of a packet.
+banned_by_both()
+{
+	local asked
+
+	limit all 1000
+	sed -i '1i bans: 64' "$work/all.yaml"
+	on all --pin
+	write4 32 "10 77 0 11" "$(($(monotonic_ns) + 60000000000))"
+	for asked in 10.77.0.11 "udp 10.77.0.11:4000 > 10.77.0.1:9000"; do
+		pacer ban "$dev" add 10.77.0.0/24 --for 1h >/dev/null
+		why_banned '["10.77.0.0/24",false,true]' '10.77.0.0/24, whatever the rule, for another (1h|59m59s)' "$asked" || return
+		pacer ban "$dev" del 10.77.0.0/24 >/dev/null
+		pacer ban "$dev" add 10.77.0.11 --for 5s >/dev/null
+		why_banned '["10.77.0.11",true,false]' '10.77.0.11, by another tool, whatever the rule, for another [0-9.]+ s' \
+			"$asked" || return
+	done
+}
+
+# why_banned "[PREFIX, BY A TOOL, FOR LONG]" TEXT KEY-OR-PACKET
+why_banned()
+{
+	equal "$(pacer why "$dev" "$3" --json |
+		jq -c '.banned_source | [.prefix, .by_tool, .left_ns > 3500e9]')" "$1" "why $3" || return
+	pacer why "$dev" "$3" | grep -Eq "^  banned    as $2\$" || fail "no '$2': $(pacer why "$dev" "$3")"
+}
+
 # What a set of the allow-list has is let through, too; also where a ban by hand denies the others.
 allowed_by_a_set()
 {
@@ -613,6 +640,7 @@ in_server ip link set "$other" up
 check written-by-another-tool written
 check tools-bans-unread unread
 check judged-by-longest-prefix judged
+check banned-by-both banned_by_both
 check allowed-by-a-set allowed_by_a_set
 check not-asked-for not_asked
 check kept-over-changes kept

@@ -723,15 +723,25 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 		emit_string("else", "drop", "  else      drop: what no rule matches\n");
 }
 
-static void emit_key(const struct question *q, struct pacer_walk *walk, const struct prefix *source)
+/*
+ * Another tool and the pacer itself may ban one source: the ban that ends last is told. Until when
+ * it is, with prefix[TEXT], which has the pacer's own (own_ns, 0: there is none); and whose.
+ */
+static uint64_t later_ban(struct question *q, uint64_t own_ns, char *prefix)
+{
+	q->by_tool = q->by_tool && q->tool.until_ns >= own_ns;
+	if (!q->by_tool)
+		return own_ns;
+	units_prefix_text(&q->tool.prefix, prefix, TEXT);
+	return q->tool.until_ns;
+}
+
+static void emit_key(struct question *q, struct pacer_walk *walk, const struct prefix *source)
 {
 	char prefix[TEXT];
 	uint64_t source_ns = why_source(walk, source->len, prefix, sizeof(prefix));
 
-	if (q->by_tool) {
-		source_ns = q->tool.until_ns;
-		units_prefix_text(&q->tool.prefix, prefix, sizeof(prefix));
-	}
+	source_ns = later_ban(q, source_ns, prefix);
 	emit_string("of", q->of, "%s: ", printable(q->of).text);
 	emit_string("key", q->key, "%s\n", q->key);
 	emit_allowed(q);
@@ -749,7 +759,7 @@ static void emit_key(const struct question *q, struct pacer_walk *walk, const st
 	emit_rules(q, walk, source);
 }
 
-static int show_key(const struct question *q, struct pacer_walk *walk, const struct prefix *source)
+static int show_key(struct question *q, struct pacer_walk *walk, const struct prefix *source)
 {
 	emit_begin(q->o->json);
 	emit_object("");
@@ -864,8 +874,7 @@ static void deny_by_tool(struct question *q, struct why *why)
 {
 	why->rule = PACER_RULES_MAX;
 	why->n = 0;
-	why->source_ns = q->tool.until_ns;
-	units_prefix_text(&q->tool.prefix, why->source, sizeof(why->source));
+	why->source_ns = later_ban(q, why->source_ns, why->source);
 }
 
 static int ask_tools(struct question *q, const struct attached *a, const struct prefix *source,
@@ -905,6 +914,7 @@ static void deny_by_outer(struct question *q, struct why *why)
 		return;
 	why->source_ns = q->outer_ns;
 	snprintf(why->source, sizeof(why->source), "%s", q->outer_source);
+	q->source = source_of(&q->outer, 0);
 }
 
 static int ask_look(struct question *q, const struct attached *a, const struct look *look)
@@ -940,10 +950,9 @@ static int ask_look(struct question *q, const struct attached *a, const struct l
 		return show_key(q, &walk, &source);
 	if (q->read == PACER_ADMIT)
 		ask_cpus(q, look, &why);
+	deny_by_outer(q, &why);
 	if (q->by_tool)
 		deny_by_tool(q, &why);
-	else
-		deny_by_outer(q, &why);
 	return show_packet(q, &why);
 }
 
