@@ -65,10 +65,36 @@ why_on_trial()
 			"[\"window\",$([ $within = 20s ] && echo true || echo false)]" "why, on trial for $within" || return
 		equal "$(pacer why s0 "$asked" | grep -c '^  trial     this policy is on trial for another .*: unless')" \
 			"$([ $within = 20s ] && echo 1 || echo 0)" "its line, on trial for $within" || return
+		equal "$(pacer why s0 10.77.0.11 --json | jq -c '[.rules[0].limits[0].reason, .trial_ns != null]')" \
+			"[\"window\",$([ $within = 20s ] && echo true || echo false)]" "why of a key, on trial for $within" || return
+		equal "$(pacer why s0 10.77.0.11 | grep -c '^  trial     this policy is on trial for another .*: unless')" \
+			"$([ $within = 20s ] && echo 1 || echo 0)" "its line, on trial for $within" || return
+		equal "$(pacer why s0 10.77.0.12 --json | jq -c .trial_ns)" null "why of a key that is denied nothing" || return
 		pacer confirm s0 >/dev/null
 		equal "$(pacer why s0 "$asked" --json | jq -c '[.reason, .trial_ns]')" '["window",null]' "why, confirmed" || return
+		equal "$(pacer why s0 10.77.0.11 --json | jq -c .trial_ns)" null "why of a key, confirmed" || return
 		pacer unload s0 >/dev/null
 	done
+}
+
+# Of a key, anything that is shown may deny it beyond the trial: a ban, a verdict, and what no rule matches.
+why_of_keys_on_trial()
+{
+	policy verdicts <<-END
+	bans: 64
+	rules:
+	  - {name: good, match: {src: 10.77.0.12}, verdict: pass}
+	  - {name: bad, match: {src: 10.77.0.13}, verdict: drop}
+	END
+	load verdicts --confirm-within 300s
+	pacer ban s0 add 10.77.0.14 >/dev/null
+	equal "$(for key in 10.77.0.{11..14}; do pacer why s0 "$key" --json | jq '.trial_ns != null'; done | xargs)" \
+		"false false true true" "an address of no rule, of a pass, of a drop, and a banned one" || return
+	pacer unload s0 >/dev/null
+	echo 'else: drop' >>"$work/verdicts.yaml"
+	load verdicts --confirm-within 300s
+	equal "$(for key in 10.77.0.{11,12}; do pacer why s0 "$key" --json | jq '.trial_ns != null'; done | xargs)" \
+		"true false" "of no rule, and of a pass, where the rest is dropped"
 }
 
 # A trial that is over before anybody could confirm it is no change that was made.
@@ -305,6 +331,7 @@ limit five 5
 check trial-over-at-once over_at_once
 check trial-load-confirmed load_confirmed
 check trial-why why_on_trial
+check trial-why-of-keys why_of_keys_on_trial
 check trial-load-taken-off load_taken_off
 check trial-load-taken-off-with-pins load_taken_off_with_pins
 check trial-load-renamed load_renamed

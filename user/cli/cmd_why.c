@@ -571,7 +571,7 @@ static void emit_opens(const struct question *q, const struct why *why)
 				     : "it opens none: limits of new flows do not count it");
 }
 
-/* Before a denied packet would pass, the policy may give way to another, which was not asked. */
+/* Before what is denied would pass, the policy may give way to another, which was not asked. */
 static void emit_trial(const struct question *q, uint64_t when_ns)
 {
 	char text[TEXT];
@@ -688,11 +688,26 @@ static void emit_key_limits(const struct question *q, struct why *why)
 	emit_close();
 }
 
-/* The rules that its packets can fall under, up to one that all of them do. */
-static void emit_rules(const struct question *q, struct pacer_walk *walk,
-		       const struct prefix *source)
+/* When the last of the limits would admit it. */
+static uint64_t last_admits_ns(const struct why *why)
+{
+	uint64_t when_ns = 0;
+
+	for (size_t i = 0; i < why->n; i++)
+		when_ns = pacer_later(when_ns,
+				      pacer_later(why->limit[i].when_ns, why->limit[i].banned_ns));
+	return when_ns;
+}
+
+/*
+ * The rules that its packets can fall under, up to one that all of them do. Returns the last time
+ * that is told.
+ */
+static uint64_t emit_rules(const struct question *q, struct pacer_walk *walk,
+			   const struct prefix *source)
 {
 	bool before = false; /* all of the source's packets fall under an earlier one */
+	uint64_t last_ns = 0;
 	size_t n = 0;
 
 	emit_array("rules");
@@ -710,8 +725,11 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 		else if (reach)
 			emit_verdict(rule, reach);
 		counts = why.n && (reach || q->sourceless || counts_others(&why));
-		if (counts)
+		if (counts) {
 			emit_key_limits(q, &why);
+			last_ns = pacer_later(last_ns, last_admits_ns(&why));
+		} else if (reach && rule->says == PACER_SAYS_DENY)
+			last_ns = PACER_NEVER;
 		n += counts || (!rule->n_limits && reach);
 		before |= reach == REACH_ALL;
 	}
@@ -719,8 +737,10 @@ static void emit_rules(const struct question *q, struct pacer_walk *walk,
 	if (!n)
 		emit_text("  no rule counts by such a key: ask for a packet, such as \"udp "
 			  "192.0.2.1:4000 > 192.0.2.2:53\"\n");
-	if (!before && q->policy->else_says == PACER_SAYS_DENY)
-		emit_string("else", "drop", "  else      drop: what no rule matches\n");
+	if (before || q->policy->else_says != PACER_SAYS_DENY)
+		return last_ns;
+	emit_string("else", "drop", "  else      drop: what no rule matches\n");
+	return PACER_NEVER;
 }
 
 /*
@@ -756,7 +776,7 @@ static void emit_key(struct question *q, struct pacer_walk *walk, const struct p
 		emit_null("last_denied", NULL);
 	}
 	emit_sets(q, walk, source);
-	emit_rules(q, walk, source);
+	emit_trial(q, pacer_later(source_ns, emit_rules(q, walk, source)));
 }
 
 static int show_key(struct question *q, struct pacer_walk *walk, const struct prefix *source)
