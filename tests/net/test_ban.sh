@@ -608,6 +608,39 @@ outside_across_changes()
 	arrive "3 0" n=3,dport=7 n=3,from=10.77.0.15
 }
 
+# Limits that tell IPv6 keys apart in two ways have the same keys of IPv4: such a key has one ban.
+kinds_alike()
+{
+	policy alike <<-END
+	bans: 64
+	rules:
+	  - name: udp
+	    match: {proto: udp, dport: 9000}
+	    limits: [{key: src, packets: 3, window: 60s}, {key: "src/32,128", packets: 9, window: 60s}]
+	    ban: 60s
+	END
+	load alike
+	pacer ban s0 add 10.77.0.11 --rule udp --for 1h >/dev/null
+	listed_bans 10.77.0.11/udp
+	banned 10.77.0.11/udp
+	equal "$(status .bans.banned)" 1 "status"
+	equal "$(pacer export s0 --textfile - | awk '/^xdp_pacer_bans{/ { n += $2 } END { print n }')" 1 "export" || return
+	arrive "0 3" n=3 n=5,from=10.77.0.12
+	pacer ban s0 add 10.77.0.12 --rule udp --for 1h >/dev/null
+	listed_bans "10.77.0.11/udp 10.77.0.12/udp"
+	equal "$(pacer ban s0 list --json | jq '[.[].left_ns > 3500e9] | all')" true "the end that is told" || return
+	sed -i 's/{key: src, [^}]*}, //' "$work/alike.yaml"
+	apply alike
+	listed_bans "10.77.0.11/udp 10.77.0.12/udp"
+	equal "$(pacer ban s0 list --json | jq '[.[].in_force] | all')" true "in force without one of the limits" || return
+	arrive "0 0" n=3 n=3,from=10.77.0.12
+	equal "$(pacer ban s0 del 10.77.0.11 | head -n 1)" "s0: 1 ban lifted" "lifted" || return
+	arrive "3 0" n=3 n=3,from=10.77.0.12
+	pacer ban s0 add fd77::11 --rule udp --for 1h >/dev/null
+	pacer ban s0 add fd77::/64 --rule udp --for 1h >/dev/null 2>&1 || true
+	listed_bans "10.77.0.12/udp fd77::11/udp"
+}
+
 # A table of another size has what the one before banned, as far as it has room; the rest is counted.
 another_size()
 {
@@ -696,4 +729,5 @@ check ban-many many
 check ban-no-room no_room
 check ban-outside-across-changes outside_across_changes
 check ban-another-size another_size
+check ban-of-kinds-alike kinds_alike
 finish

@@ -86,16 +86,84 @@ static bool has_key(const struct pacer_rule *rule, const struct pacer_line *entr
 	return false;
 }
 
+static const struct pacer_rule *rule_of(const struct pacer_policy *p, uint32_t id)
+{
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		if (p->rule[r].id == id)
+			return &p->rule[r];
+	return NULL;
+}
+
+/*
+ * Limits whose kinds of keys differ in the other family alone, as src and src/32,128 do, have the
+ * same keys in this one. Packets look a ban up by its kind, so that each kind has an entry; for
+ * people that is one ban.
+ */
+static bool are_alike(uint32_t key_id, uint32_t other_id)
+{
+	struct policy_key key = compile_key_of(key_id & ~PACER_KEY_V6);
+	struct policy_key other = compile_key_of(other_id & ~PACER_KEY_V6);
+
+	if (key.parts != other.parts)
+		return false;
+	return key_id & PACER_KEY_V6 ? key.src6 == other.src6 && key.dst6 == other.dst6
+				     : key.src4 == other.src4 && key.dst4 == other.dst4;
+}
+
+/* When the ban of the rule's next limiter from *k on that has the key, as another kind, ends; 0:
+ * none has one. */
+static uint64_t alike_until(const struct attached *a, const struct pacer_policy *p, size_t *k,
+			    const struct pacer_ban_key *key, uint64_t now_ns, uint32_t *key_id)
+{
+	const struct pacer_rule *rule = rule_of(p, key->rule);
+	struct pacer_ban_key alike = *key;
+
+	for (; rule && *k < rule->n_limiters; ++*k) {
+		uint64_t until_ns;
+
+		*key_id = rule->limiter[*k].key_id | (key->key_id & PACER_KEY_V6);
+		if (*key_id == key->key_id || !are_alike(key->key_id, *key_id))
+			continue;
+		alike.key_id = *key_id;
+		until_ns = ban_tables_until(a, p, &alike, now_ns);
+		if (until_ns)
+			return ++*k, until_ns;
+	}
+	return 0;
+}
+
+static struct pacer_ban_key key_of(const struct pacer_line *entry)
+{
+	struct pacer_ban_key key = {entry->ban_rule, entry->ban_key_id, {0}};
+
+	memcpy(key.word, entry->ban_key, sizeof(key.word));
+	return key;
+}
+
 /* Packets ask for the bans of their keys, by the limits of their rule (common/rule.h). */
 static bool is_asked_for(const struct pacer_policy *p, const struct pacer_line *entry)
 {
+	const struct pacer_rule *rule;
+
 	if (entry->ban_rule == PACER_BAN_SOURCE)
 		return ban_notes_asked_for(p, entry);
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		if (p->rule[r].id == entry->ban_rule)
-			return (p->rule[r].ban_ns || p->rule[r].outside) &&
-			       has_key(&p->rule[r], entry);
-	return false;
+	rule = rule_of(p, entry->ban_rule);
+	return rule && (rule->ban_ns || rule->outside) && has_key(rule, entry);
+}
+
+/* Of entries that are one ban, that which is asked for and ends last is told. */
+static bool is_told(const struct attached *a, const struct pacer_policy *p,
+		    const struct pacer_line *entry, uint64_t now_ns)
+{
+	struct pacer_ban_key key = key_of(entry);
+	uint64_t until_ns;
+	uint32_t key_id;
+
+	for (size_t k = 0; (until_ns = alike_until(a, p, &k, &key, now_ns, &key_id));)
+		if (!is_asked_for(p, entry) || until_ns > entry->ban_until_ns ||
+		    (until_ns == entry->ban_until_ns && key_id < key.key_id))
+			return false;
+	return true;
 }
 
 static void describe(const struct pacer_line *entry, const struct pacer_policy *p,
@@ -127,7 +195,8 @@ size_t bans_each(const struct attached *a, const struct policy *policy,
 		struct pacer_line copy;
 		struct ban ban;
 
-		if (!ban_notes_read(&a->lines[p->bans.base + i], now_ns, &copy))
+		if (!ban_notes_read(&a->lines[p->bans.base + i], now_ns, &copy) ||
+		    !is_told(a, p, &copy, now_ns))
 			continue;
 		n++;
 		if (!each)
@@ -140,13 +209,14 @@ size_t bans_each(const struct attached *a, const struct policy *policy,
 
 void bans_count(const struct attached *a, void (*each)(uint32_t rule_id, void *), void *arg)
 {
-	const struct pacer_bans *table = table_of(a);
+	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
 	uint64_t now_ns = host_now_ns();
 
 	for (size_t i = 0; i < bans_room(a); i++) {
 		struct pacer_line copy;
 
-		if (ban_notes_read(&a->lines[table->base + i], now_ns, &copy))
+		if (ban_notes_read(&a->lines[p->bans.base + i], now_ns, &copy) &&
+		    is_told(a, p, &copy, now_ns))
 			each(copy.ban_rule, arg);
 	}
 }
@@ -301,6 +371,16 @@ static bool is_under(const char *rule, const struct pacer_line *entry, const str
 	return !rule || !strcmp(rule, ban->rule) || compile_name_id(rule) == entry->ban_rule;
 }
 
+/* Is the key banned, as any kind that it is? */
+static bool is_banned(const struct attached *a, const struct pacer_policy *p,
+		      const struct pacer_ban_key *key, uint64_t now_ns)
+{
+	uint32_t unused;
+
+	return ban_tables_until(a, p, key, now_ns) ||
+	       alike_until(a, p, &(size_t){0}, key, now_ns, &unused);
+}
+
 /* Returns how many bans were lifted, of which `first`, if there is one, has none. */
 static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 			 const struct pacer_policy *first, const struct policy *policy,
@@ -323,12 +403,12 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 				      copy.ban_until_ns);
 		if (!is_under(rule, &copy, &ban) || (wants->wish && !at))
 			continue;
-		key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
-		memcpy(key.word, copy.ban_key, sizeof(key.word));
+		key = key_of(&copy);
 		if (!pacer_ban_lift(line, &key, now_ns))
 			continue;
 		ban_tables_empty(a, p, &key, now_ns); /* its row */
-		lifted += !first || !ban_tables_until(a, first, &key, now_ns);
+		lifted += !is_banned(a, p, &key, now_ns) &&
+			  (!first || !is_banned(a, first, &key, now_ns));
 		for (; at && at < wants->at + wants->n && !strcmp(at->key, ban.key); at++)
 			wants->found[at->which] = true;
 	}
