@@ -388,8 +388,10 @@ static int follow(const struct options *o, const struct episode_settings *by)
 	bool all = o->n_args == 1 && several_all(o);
 	static struct follow_states states;
 	static struct following f;
-	int code = until_ended(ENDS_OF_SERVICE);
+	int code = several_all_alone("events", o, o->n_args);
 
+	if (!code)
+		code = until_ended(ENDS_OF_SERVICE);
 	if (code)
 		return code;
 	f = (struct following){.o = o,

@@ -294,7 +294,9 @@ static int run_export(struct options *o)
 
 	if (o->listen && o->textfile)
 		return misused("export", "it wants --listen or --textfile, not both");
-	code = several_fit(o, o->n_args);
+	code = several_all_alone("export", o, o->n_args);
+	if (!code)
+		code = several_fit(o, o->n_args);
 	if (code)
 		return code;
 	if (watch_begin(&w, o->args, all ? 0 : (size_t)o->n_args))

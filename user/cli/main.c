@@ -116,15 +116,26 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
 	return !strcmp(text, a) || !strcmp(text, b) || !strcmp(text, c);
 }
 
-/* `more`: the next argument, or NULL. */
-static int help_of(const char *name, const char *more)
+/* A word behind what takes none is no success that does something else. */
+static int taken_no_word(const char *of, const char *word)
 {
+	complaint("%s takes no word %s: see `xdp-pacer help`", of, word);
+	return EXIT_WRONG;
+}
+
+/* `more`: the arguments behind the name, which end with NULL. */
+static int help_of(const char *name, char *const *more)
+{
+	bool completes = !strcmp(name, "--completion");
+	const char *beyond = completes && *more ? more[1] : *more;
 	const struct verb *verb;
 
+	if (beyond)
+		return taken_no_word("help", beyond);
 	if (is_one_of(name, "help", "--help", "-h"))
 		return help(stdout);
-	if (!strcmp(name, "--completion"))
-		return complete(more);
+	if (completes)
+		return complete(*more);
 	if (!strcmp(name, "limits")) {
 		limits_help();
 		return EXIT_DONE;
@@ -166,9 +177,9 @@ static int begin(int argc, char **argv)
 		return help(stderr);
 	say_begin(argv[1], argv + 1);
 	if (is_one_of(argv[1], "help", "--help", "-h"))
-		return argc > 2 ? help_of(argv[2], argv[3]) : help(stdout);
+		return argc > 2 ? help_of(argv[2], argv + 3) : help(stdout);
 	if (is_one_of(argv[1], "version", "--version", "-V"))
-		return version();
+		return argc > 2 ? taken_no_word("version", argv[2]) : version();
 	return run(argc - 1, argv + 1);
 }
 

@@ -73,6 +73,16 @@ bool several_all(const struct options *o)
 	return o->n_args && !strcmp(o->args[0], "all") && !device_named("all");
 }
 
+int several_all_alone(const char *verb, const struct options *o, int n)
+{
+	for (int i = 0; i < n && n > 1; i++)
+		if (!strcmp(o->args[i], "all") && !device_named("all"))
+			return misused(verb,
+				       "all is every interface that has a pacer: name no other "
+				       "one beside it, or leave it out");
+	return EXIT_DONE;
+}
+
 int several_fit(const struct options *o, int n)
 {
 	struct policy_error error = {0};
@@ -325,6 +335,9 @@ int several_run(const struct verb *verb, struct options *o)
 	n_names = count_names(verb, o);
 	if (n_names == 1 && !is_all(o, n_names))
 		return verb->run(o);
+	code = several_all_alone(verb->name, o, n_names);
+	if (code)
+		return code;
 	if ((o->watch && !verb->takes_several) || o->every || o->pcap)
 		return misused(verb->name, "--%s is of one interface",
 			       o->watch	  ? "watch"

@@ -10,6 +10,8 @@
  * themselves and do not take it.
  */
 bool several_all(const struct options *o);
+/* 0: `all`, where no interface has that name, is not one of several names. Else the exit code. */
+int several_all_alone(const char *verb, const struct options *o, int n);
 
 /*
  * 0: the first n arguments are short enough to be interfaces' own names, and are kept whole where
