@@ -367,6 +367,7 @@ ZSHDIR  ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,
 
 # As the manual, the command and README.md name them: docs/NAME.
 GUIDES  := $(wildcard docs/*.md docs/*.svg docs/*.c)
+MONITORING := $(wildcard docs/monitoring/*)
 HEADERS := $(PREFIX)/include/xdp-pacer
 # By a command, whose umask is anybody's.
 WRITTEN := $(PKGCONFIGDIR)/xdp-pacer.pc $(UNITDIR)/xdp-pacer@.service $(UNITDIR)/xdp-pacer-fleet@.service \
@@ -374,7 +375,7 @@ WRITTEN := $(PKGCONFIGDIR)/xdp-pacer.pc $(UNITDIR)/xdp-pacer@.service $(UNITDIR)
 PLACES  := $(WRITTEN) $(PREFIX)/sbin/xdp-pacer $(LIBDIR)/bpf/pacer.bpf.o $(MANDIR)/man8/xdp-pacer.8 $(MANDIR)/man5/xdp-pacer-policy.5 \
 	   $(SHAREDIR)/policy.schema.json $(LIBDIR)/sysusers.d/xdp-pacer.conf $(LIBDIR)/tmpfiles.d/xdp-pacer.conf $(F2BDIR)/xdp-pacer.conf \
 	   $(PREFIX)/sbin/xdp-pacer-crowdsec $(MANDIR)/man8/xdp-pacer-crowdsec.8 \
-	   $(SHAREDIR)/xdp-pacer-crowdsec.yaml $(DOCDIR)/README.md $(GUIDES:%=$(DOCDIR)/%)
+	   $(SHAREDIR)/xdp-pacer-crowdsec.yaml $(DOCDIR)/README.md $(GUIDES:%=$(DOCDIR)/%) $(MONITORING:%=$(DOCDIR)/%)
 
 install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 755 $(BUILD)/xdp-pacer $(DESTDIR)$(PREFIX)/sbin/xdp-pacer
@@ -385,6 +386,7 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 	install -D -m 644 -t $(DESTDIR)$(SHAREDIR) docs/policy.schema.json
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs $(GUIDES)
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/docs/monitoring $(MONITORING)
 	install -d $(DESTDIR)$(PKGCONFIGDIR)
 	printf 'prefix=%s\nName: xdp-pacer\nDescription: header-only packet pacing core\nVersion: %s\nCflags: -I$${prefix}/include/xdp-pacer\n' \
 		$(PREFIX) $(VERSION) > $(DESTDIR)$(PKGCONFIGDIR)/xdp-pacer.pc
@@ -406,7 +408,7 @@ install: all ## install under DESTDIR and PREFIX, with the core's headers
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR),$(PLACES)) $(addprefix $(DESTDIR)$(HEADERS)/,$(notdir $(CORE)))
-	for d in $(HEADERS) $(SHAREDIR) $(DOCDIR)/docs $(DOCDIR); do \
+	for d in $(HEADERS) $(SHAREDIR) $(DOCDIR)/docs/monitoring $(DOCDIR)/docs $(DOCDIR); do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d; done
 	$(if $(DESTDIR),,[ ! -d /run/systemd/system ] || systemctl daemon-reload)
 
