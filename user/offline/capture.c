@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -71,7 +72,14 @@ int capture_open(struct capture *c, const char *file, const struct capture_liste
 		 struct policy_error *error)
 {
 	*c = (struct capture){.file = file, .listener = listener};
-	return open_file(c, error);
+	c->slot =
+	    calloc(CAPTURE_AHEAD, sizeof(*c->slot)); /* more than a small stack has room for */
+	if (!c->slot)
+		return policy_fail(error, POLICY_NO_MEMORY, "%s: no memory to read it", file);
+	if (!open_file(c, error))
+		return 0;
+	capture_close(c);
+	return -1;
 }
 
 bool capture_repeats(const struct capture *c)
@@ -97,7 +105,9 @@ void capture_close(struct capture *c)
 {
 	if (c->pcap)
 		pcap_close(c->pcap);
+	free(c->slot);
 	c->pcap = NULL;
+	c->slot = NULL;
 }
 
 /*

@@ -59,7 +59,7 @@ struct capture {
 	bool early, late;	   /* one had a time before 1970, or beyond, and so on */
 	uint64_t now_ns;	   /* the latest time seen in this pass */
 	struct replay *replays[2]; /* told of frames that are read ahead */
-	struct capture_slot slot[CAPTURE_AHEAD]; /* by number of frame */
+	struct capture_slot *slot; /* CAPTURE_AHEAD of them, by number of frame */
 };
 
 /* "-" is stdin. The listener has to stay. 0, or -1 with *error filled. */
