@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Completion for shells, written from the verbs' tables. The name of an argument in the tables says
- * what it may be: FILE and POLICY are files, IFACE is an interface, and "native|skb|hw" lists the
- * words. The scripts never evaluate names of interfaces, which may hold what a shell would run.
+ * what it may be: FILE and POLICY are files, FOLDER is one, IFACE is an interface, and
+ * "native|skb|hw" lists the words. The scripts never evaluate names of interfaces, which may hold
+ * what a shell would run.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,11 @@ static bool begins(const char *text, const char *with)
 static bool is_file(const char *argument)
 {
 	return begins(argument, "FILE") || begins(argument, "POLICY");
+}
+
+static bool is_folder(const char *argument)
+{
+	return begins(argument, "FOLDER");
 }
 
 static bool is_words(const char *argument)
@@ -80,6 +86,8 @@ static void bash_argument(const struct option_row *row)
 	printf(") what='");
 	if (is_file(row->argument))
 		printf("@files");
+	else if (is_folder(row->argument))
+		printf("@folders");
 	else if (is_words(row->argument))
 		print_spaced(row->argument);
 	else
@@ -87,20 +95,61 @@ static void bash_argument(const struct option_row *row)
 	printf("' ;;\n");
 }
 
+/*
+ * What the verb's first argument may be, and whether its second one is a file behind an interface.
+ * "FILE|IFACE" is either at the first place, "IFACE FILE" one behind the other. What is in brackets
+ * behind words (sets) depends on the word.
+ */
+struct leading {
+	bool interface, file, then_file;
+	bool more; /* interfaces, at every place */
+};
+
+static struct leading leading_of(const struct verb *verb)
+{
+	const char *end = strpbrk(verb->arguments, " ");
+	const char *interface = strstr(verb->arguments, "IFACE");
+	const char *file = strstr(verb->arguments, "FILE");
+
+	return (struct leading){
+	    .interface = interface && (!end || interface < end),
+	    .file = file && (!end || file < end),
+	    .then_file = file && end && file == end + 1,
+	    .more = interface && !end && !strncmp(interface, "IFACE...", 8),
+	};
+}
+
+static bool word_takes_file(const struct word_row *word)
+{
+	return strstr(word->arguments, " FILE");
+}
+
+/* Words whose second argument is a file. */
+static void print_words_of_files(const struct verb *verb)
+{
+	for (const struct word_row *word = verb->words; word && word->name; word++)
+		if (word_takes_file(word))
+			printf("%s ", word->name);
+}
+
 /* Words are offered by how many non-option words come before. */
 static void bash_args(const struct verb *verb)
 {
-	bool interface = strstr(verb->arguments, "IFACE"), file = strstr(verb->arguments, "FILE");
+	struct leading first = leading_of(verb);
 
-	printf("\t\tplaces=('%s%s%s'", interface ? "@interfaces" : "", interface && file ? " " : "",
-	       file ? "@files" : "");
+	printf("\t\tplaces=('%s%s%s'", first.interface ? "@interfaces" : "",
+	       first.interface && first.file ? " " : "", first.file ? "@files" : "");
+	if (first.then_file)
+		printf(" '@files'");
 	if (verb->words) {
 		printf(" '");
 		for (const struct word_row *word = verb->words; word->name; word++)
 			printf("%s ", word->name);
 		putchar('\'');
 	}
-	printf(")\n");
+	printf(")\n\t\tof_files=' ");
+	print_words_of_files(verb);
+	printf("'\n\t\tmore=%s\n", first.more ? "@interfaces" : "");
 }
 
 static void bash_verb(const struct verb *verb)
@@ -145,7 +194,7 @@ static const char bash_begin[] =
     "_xdp_pacer()\n"
     "{\n"
     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "\tlocal options='' valued='' what='' kind place=0 i\n"
+    "\tlocal options='' valued='' what='' of_files='' word='' more='' kind place=0 i\n"
     "\tlocal -a places=()\n"
     "\n"
     "\tCOMPREPLY=()\n"
@@ -157,37 +206,46 @@ static const char bash_middle[] = "\t\treturn\n"
 				  "\t[ \"$prev\" = = ] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
 				  "\tcase ${COMP_WORDS[1]} in\n";
 
-static const char bash_end[] = "\tesac\n"
-			       "\tif [ -z \"$what\" ] && [[ $cur == -* ]]; then\n"
-			       "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
-			       "\t\treturn\n"
-			       "\tfi\n"
-			       "\tif [ -z \"$what\" ]; then\n"
-			       "\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
-			       "\t\t\tif [[ $valued == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
-			       "\t\t\t\t[ \"${COMP_WORDS[i + 1]}\" = = ] && ((i++))\n"
-			       "\t\t\t\t((i++))\n"
-			       "\t\t\telif [[ ${COMP_WORDS[i]} != -* ]]; then\n"
-			       "\t\t\t\t((place++))\n"
-			       "\t\t\tfi\n"
-			       "\t\tdone\n"
-			       "\t\twhat=${places[place]-}\n"
-			       "\tfi\n"
-			       "\tfor kind in $what; do\n"
-			       "\t\tcase $kind in\n"
-			       "\t\t@none) ;;\n"
-			       "\t\t@interfaces) _xdp_pacer_interfaces \"$cur\" ;;\n"
-			       "\t\t@files)\n"
-			       "\t\t\tcompopt -o filenames 2>/dev/null\n"
-			       "\t\t\twhile IFS= read -r i; do\n"
-			       "\t\t\t\tCOMPREPLY+=(\"$i\")\n"
-			       "\t\t\tdone < <(compgen -f -- \"$cur\")\n"
-			       "\t\t\t;;\n"
-			       "\t\t\"$cur\"*) COMPREPLY+=(\"$kind\") ;;\n"
-			       "\t\tesac\n"
-			       "\tdone\n"
-			       "}\n"
-			       "complete -F _xdp_pacer xdp-pacer\n";
+static const char bash_end[] =
+    "\tesac\n"
+    "\tif [ -z \"$what\" ] && [[ $cur == -* ]]; then\n"
+    "\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+    "\t\treturn\n"
+    "\tfi\n"
+    "\tif [ -z \"$what\" ]; then\n"
+    "\t\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
+    "\t\t\tif [[ $valued == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
+    "\t\t\t\t[ \"${COMP_WORDS[i + 1]}\" = = ] && ((i++))\n"
+    "\t\t\t\t((i++))\n"
+    "\t\t\telif [[ ${COMP_WORDS[i]} != -* ]]; then\n"
+    "\t\t\t\t((place++))\n"
+    "\t\t\t\t[ \"$place\" = 2 ] && word=${COMP_WORDS[i]}\n"
+    "\t\t\tfi\n"
+    "\t\tdone\n"
+    "\t\twhat=${places[place]-$more}\n"
+    "\t\t[[ $place == 3 && $of_files == *\" $word \"* ]] && what=@files\n"
+    "\tfi\n"
+    "\tfor kind in $what; do\n"
+    "\t\tcase $kind in\n"
+    "\t\t@none) ;;\n"
+    "\t\t@interfaces) _xdp_pacer_interfaces \"$cur\" ;;\n"
+    "\t\t@files)\n"
+    "\t\t\tcompopt -o filenames 2>/dev/null\n"
+    "\t\t\twhile IFS= read -r i; do\n"
+    "\t\t\t\tCOMPREPLY+=(\"$i\")\n"
+    "\t\t\tdone < <(compgen -f -- \"$cur\")\n"
+    "\t\t\t;;\n"
+    "\t\t@folders)\n"
+    "\t\t\tcompopt -o filenames 2>/dev/null\n"
+    "\t\t\twhile IFS= read -r i; do\n"
+    "\t\t\t\tCOMPREPLY+=(\"$i\")\n"
+    "\t\t\tdone < <(compgen -d -- \"$cur\")\n"
+    "\t\t\t;;\n"
+    "\t\t\"$cur\"*) COMPREPLY+=(\"$kind\") ;;\n"
+    "\t\tesac\n"
+    "\tdone\n"
+    "}\n"
+    "complete -F _xdp_pacer xdp-pacer\n";
 
 static void complete_bash(void)
 {
@@ -224,6 +282,8 @@ static void zsh_action(const char *argument)
 {
 	if (is_file(argument)) {
 		printf("_files");
+	} else if (is_folder(argument)) {
+		printf("_files -/");
 	} else if (is_words(argument)) {
 		putchar('(');
 		print_spaced(argument);
@@ -268,7 +328,7 @@ static void zsh_words(const struct verb *verb)
 
 static void zsh_verb(const struct verb *verb)
 {
-	bool interface = strstr(verb->arguments, "IFACE"), file = strstr(verb->arguments, "FILE");
+	struct leading first = leading_of(verb);
 	const struct option_row *row;
 	struct rows rows = rows_of(verb);
 
@@ -276,13 +336,17 @@ static void zsh_verb(const struct verb *verb)
 	while ((row = next_row(&rows)))
 		zsh_option(row);
 	zsh_words(verb);
-	if (interface && file)
+	if (first.then_file)
+		printf("\t\t\t'2:file:_files' \\\n");
+	if (first.more)
+		printf("\t\t\t'*:interface:_xdp_pacer_interfaces'%s\n", first.file ? " \\" : "");
+	if (first.interface && first.file)
 		printf("\t\t\t'1:capture or interface:_xdp_pacer_either'\n");
-	else if (interface)
+	else if (first.interface && !first.more)
 		printf("\t\t\t'1:interface:_xdp_pacer_interfaces'\n");
-	else if (file)
+	else if (first.file)
 		printf("\t\t\t'1:capture:_files'\n");
-	else
+	else if (!first.more)
 		printf("\t\t\t'*: :'\n");
 	printf("\t\t;;\n");
 }
