@@ -557,6 +557,15 @@ static void test_another_policy_before_it_was_told(void **unused)
 	}
 }
 
+/* Another policy, whose first look finds it so. */
+static void follow_with(uint64_t until_ns)
+{
+	exchange_begin(&x);
+	x.items.first = true;
+	here(until_ns);
+	x.items.first = false;
+}
+
 /* A write has no answer: it was done, or it was not. */
 static void write_in_doubt(bool done)
 {
@@ -604,14 +613,137 @@ static void test_made_shorter_before_another_policy(void **unused)
 		here(now + 40 * S);
 		if (row[i].meanwhile)
 			other_says(200 * S, 9);
-		exchange_begin(&x);
-		x.items.first = true;
-		here(now + 40 * S);
-		x.items.first = false;
+		follow_with(now + 40 * S);
 		(void)read_all();
 		assert_int_equal(only()->todo, row[i].meanwhile ? SHARED_TAKE : SHARED_TELL);
 		assert_true(step());
 		assert_int_equal(there_s(), row[i].meanwhile ? 200 : 40);
+	}
+}
+
+/* A write that had no answer is done later, when the word before it has been read once more. */
+static void test_a_write_is_done_late(void **unused)
+{
+	for (int policy = 0; policy < 2; policy++) {
+		char *late;
+
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 300 * S);
+		assert_true(step());
+		x.stale = true;
+		(void)read_all();
+		here(now + 100 * S);
+		write_in_doubt(true);
+		late = lies.value;
+		lies.value = strdup(then.value);
+		lies.revision = revision = then.revision;
+		here(now + 40 * S);
+		if (policy)
+			follow_with(now + 40 * S);
+		(void)read_all();
+		put(late, 9);
+		free(late);
+		assert_true(step()); /* refused */
+		assert_int_equal(only()->todo, SHARED_TELL);
+		assert_true(step());
+		assert_int_equal(there_s(), 40);
+	}
+}
+
+/* What this host has told, and not read again, is known through a policy: it was made shorter. */
+static void test_told_before_another_policy(void **unused)
+{
+	(void)unused;
+	here(now + 300 * S);
+	assert_true(step());
+	assert_true(lies.revision > x.items.heard);
+	here(now + 40 * S);
+	follow_with(now + 40 * S);
+	(void)read_all();
+	assert_true(step());
+	assert_int_equal(there_s(), 40);
+}
+
+/* What is remembered of it waits for the first look, and no longer. */
+static void test_what_is_remembered_is_looked_for(void **unused)
+{
+	for (int found = 0; found < 2; found++) {
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 300 * S);
+		assert_true(step());
+		x.stale = true;
+		(void)read_all();
+		here(now + 100 * S);
+		write_in_doubt(true);
+		here(now + 40 * S);
+		exchange_begin(&x);
+		for (int look = 0; look < 3; look++) { /* that cannot be made */
+			shared_same(&x.items, "ban/");
+			shared_looked(&x.items, now);
+			assert_int_equal(x.items.n, 1);
+		}
+		x.items.first = true;
+		if (found)
+			here(now + 40 * S);
+		else
+			shared_looked(&x.items, now);
+		x.items.first = false;
+		assert_int_equal(x.items.n, found);
+		(void)read_all();
+		assert_int_equal(only()->todo, found ? SHARED_TELL : SHARED_TAKE);
+		if (!found)
+			continue;
+		assert_true(step());
+		assert_int_equal(there_s(), 40);
+	}
+}
+
+/*
+ * While this host reads for the first time, its packets ban for a minute whom another has banned
+ * for an hour: that was made in ignorance of the other, and the longer one counts.
+ */
+static void test_made_in_ignorance_while_all_is_read(void **unused)
+{
+	(void)unused;
+	exchange_free(&x);
+	exchange_begin(&x);
+	crowd = 40;
+	call_ns = S / 10;
+	other_says(3600 * S, 9);
+	shared_looked(&x.items, now);
+	assert_true(step());
+	assert_true(x.stale && x.items.known > x.items.heard);
+	here(now + 60 * S);
+	(void)read_all();
+	crowd = 0;
+	assert_int_equal(x.items.at[0].todo, SHARED_TAKE);
+}
+
+/* What another lifts after the policy came is lifted, though the first look comes behind that. */
+static void test_a_first_look_that_is_late(void **unused)
+{
+	for (int late = 0; late < 2; late++) {
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 300 * S);
+		assert_true(step());
+		x.stale = true;
+		(void)read_all();
+		other_says(0, 9);
+		exchange_begin(&x);
+		if (late)
+			(void)read_all();
+		x.items.first = true;
+		x.items.found = SHARED_STAYS;
+		here(now + 300 * S);
+		x.items.first = false;
+		x.items.found = SHARED_MADE;
+		(void)read_all();
+		(void)step();
+		assert_int_equal(only()->todo, SHARED_TAKE);
+		assert_int_equal(there_s(), 0);
 	}
 }
 
@@ -1298,6 +1430,11 @@ int main(void)
 	    CASE(test_by_hand_before_another_policy),
 	    CASE(test_made_shorter_before_another_policy),
 	    CASE(test_a_policy_after_a_list_without_an_end),
+	    CASE(test_a_write_is_done_late),
+	    CASE(test_told_before_another_policy),
+	    CASE(test_what_is_remembered_is_looked_for),
+	    CASE(test_made_in_ignorance_while_all_is_read),
+	    CASE(test_a_first_look_that_is_late),
 	    CASE(test_a_session_that_ended),
 	    CASE(test_no_answer),
 	    CASE(test_an_age_that_is_not_told),

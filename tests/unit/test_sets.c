@@ -439,7 +439,7 @@ static void test_replaced_goes_on(void **unused)
 
 	(void)unused;
 	begin(PLAIN, false);
-	for (uint32_t i = 0; i < 9; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		uint32_t before = maps[*place].serial;
 
 		assert_int_equal(replace_all(), 0);

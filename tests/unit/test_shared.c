@@ -308,6 +308,7 @@ static bool tells_of(uint64_t known, bool asked, enum shared_found found,
 
 	now = BEGUN;
 	shared_asked(&s, known);
+	shared_heard(&s);
 	shared_begin(&s, NULL, NULL);
 	look(&s, NULL, 0);
 	if (asked)
@@ -376,7 +377,50 @@ static void test_what_is_made_shorter_after_a_word_that_was_read(void **unused)
 	assert_false(tells_of(10, false, SHARED_MADE, &alike, &takes)); /* nothing is to be told */
 	assert_false(takes);
 	assert_false(outlasts(0, false, SHARED_MADE, &longer)); /* an agent that begins */
-	assert_true(outlasts(0, true, SHARED_MADE, &longer));	/* and that takes long to read */
+	assert_false(outlasts(0, true, SHARED_MADE, &longer));	/* what it asked for is not heard */
+	assert_false(outlasts(9, true, SHARED_MADE, &longer));
+}
+
+/*
+ * A value of a file that comes while this host reads, of which it has not heard what another host
+ * did by hand: that counts.
+ */
+static void test_a_value_that_was_not_heard(void **unused)
+{
+	const struct shared_value file = {"XY", SHARED_BY_FILE};
+	const struct shared_word by_hand = {{"AB", SHARED_BY_HAND}, SHARED_NEVER, 0};
+	struct shared s = {0};
+
+	(void)unused;
+	now = BEGUN;
+	shared_looked(&s, now);
+	shared_asked(&s, 10);
+	shared_here(&s, "k", &file, SHARED_NEVER, now);
+	shared_looked(&s, now);
+	shared_there(&s, "k", &by_hand, 9, now);
+	assert_int_equal(s.at[0].todo, SHARED_TAKE);
+	shared_free(&s);
+}
+
+/* What could not be taken counts as not read, as what was not taken yet. */
+static void test_what_had_no_room_counts_as_unread(void **unused)
+{
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_asked(&s, 7);
+	shared_heard(&s);
+	says(&s, now + 60 * S, 7);
+	look(&s, "k", now + 60 * S);
+	shared_asked(&s, 9);
+	shared_heard(&s);
+	shared_there(&s, "k", WORD(600), 9, now);
+	shared_taken(&s, shared_take(&s, &i), false);
+	shared_begin(&s, NULL, NULL);
+	assert_true(s.known == 8 && s.heard == 8 && s.before == 8);
+	shared_free(&s);
 }
 
 /* ... nor is what was made after this host's own lifting, which it reads later. */
@@ -1691,6 +1735,8 @@ int main(void)
 	    cmocka_unit_test(test_what_is_made_after_a_lifting_that_was_read),
 	    cmocka_unit_test(test_what_is_made_after_its_own_lifting),
 	    cmocka_unit_test(test_what_is_made_shorter_after_a_word_that_was_read),
+	    cmocka_unit_test(test_a_value_that_was_not_heard),
+	    cmocka_unit_test(test_what_had_no_room_counts_as_unread),
 	    cmocka_unit_test(test_what_was_not_taken_counts_as_unread),
 	    cmocka_unit_test(test_another_host_follows_what_follows),
 	    cmocka_unit_test(test_who_was_away_takes_what_follows),

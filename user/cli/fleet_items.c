@@ -156,6 +156,7 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	items->exchange.stays = stays;
 	items->exchange.arg = items;
 	items->looked_ns = host_now_ns() - LOOK_NS;
+	items->unlooked = false;
 	items->store_ns = 0;
 	memset(items->again_ns, 0, sizeof(items->again_ns));
 	items->bans_lacked = 0;
@@ -176,6 +177,7 @@ void fleet_items_anew(struct fleet_items *items)
 	items->bans_looked = false;
 	for (size_t i = 0; i < items->sets.n; i++)
 		items->sets.set[i].looks = 0; /* else it is as it was, and that is not told */
+	items->looked_ns = host_now_ns() - LOOK_NS;
 	exchange_begin(&items->exchange);
 }
 
@@ -261,6 +263,14 @@ static void look_at_set(struct fleet_items *items, const struct attached *a, siz
 	shared_counted(s, &items->set_lacked[i]);
 }
 
+static bool looked_at_all(const struct fleet_items *items)
+{
+	for (size_t i = 0; i < items->sets.n; i++)
+		if (!items->looked[i])
+			return false;
+	return items->bans_looked;
+}
+
 static void look(struct fleet_items *items, const struct attached *a)
 {
 	items->looked_ns = host_now_ns();
@@ -276,6 +286,7 @@ static void look(struct fleet_items *items, const struct attached *a)
 	for (size_t i = 0; i < items->sets.n; i++)
 		look_at_set(items, a, i);
 	shared_looked(&items->exchange.items, items->looked_ns);
+	items->unlooked = items->busy && !looked_at_all(items);
 }
 
 /* What two looks have missed is gone, and a policy that comes next would hide that. */
@@ -423,7 +434,9 @@ bool fleet_items_step(struct fleet_items *items, struct attached *a, const char 
 		return true;
 	items->busy = false;
 	fleet_items_look(items, a);
-	if (host_now_ns() >= items->store_ns && exchange_waits(&items->exchange)) {
+	/* What the store says now would count over what is here, of which nothing is known yet. */
+	if (!items->unlooked && host_now_ns() >= items->store_ns &&
+	    exchange_waits(&items->exchange)) {
 		well = exchange_step(&items->exchange, guard, created);
 		items->store_ns = host_now_ns() + STORE_NS;
 	}

@@ -17,9 +17,10 @@ struct fleet_items {
 	uint64_t serial;	 /* and its serial */
 	struct pacer_bans table; /* where the bans lie */
 	struct fleet_sets sets;
-	bool table_stays;		/* it lies where it lay under the policy before */
-	bool bans_looked;		/* at the bans, since another table is in force */
-	bool looked[PACER_SETS_MAX];	/* at a set, since it was read anew */
+	bool table_stays;	     /* it lies where it lay under the policy before */
+	bool unlooked;		     /* a tool had the lock: a table was not looked at since then */
+	bool bans_looked;	     /* at the bans, since another table is in force */
+	bool looked[PACER_SETS_MAX]; /* at a set, since it was read anew */
 	bool set_stays[PACER_SETS_MAX]; /* it lies there as it was under the policy before */
 	bool any;			/* this policy shares something */
 	bool busy;			/* a tool has the lock: the rest of this turn is left out */

@@ -51,7 +51,7 @@ static bool keeps(const struct shared_item *item, void *arg)
 /* Of what was asked for, what was not heard to its end counts as not read. */
 void exchange_begin(struct exchange *x)
 {
-	if (x->items.known > x->items.heard)
+	if (x->at && x->items.known > x->items.heard)
 		shared_asked(&x->items, x->items.heard);
 	shared_begin(&x->items, keeps, x);
 	x->revision = x->read_ns = 0;

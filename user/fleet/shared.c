@@ -132,13 +132,25 @@ static struct shared_item *item_of(struct shared *s, const char *key)
 	return item;
 }
 
-/* What is here may be found again: a word that says what was tried is this host's, then. */
-static struct shared_item only_doubt(const struct shared_item *item)
+/* If it is found again: a word that says what was tried, or was told, is this host's. */
+static struct shared_item half_of(const struct shared_item *item)
 {
-	struct shared_item left = {.doubt = true, .tried = item->tried, .tried_ns = item->tried_ns};
+	struct shared_item half = {.half = true, .after = item->revision};
 
-	memcpy(left.key, item->key, sizeof(left.key));
-	return left;
+	half.doubt = item->doubt;
+	half.tried = item->tried;
+	half.tried_ns = item->tried_ns;
+	memcpy(half.key, item->key, sizeof(half.key));
+	return half;
+}
+
+/* What is not taken yet, or could not be, is as if it had not been read. */
+static void unread(struct shared *s, const struct shared_item *item)
+{
+	bool refused = item->todo == SHARED_NOTHING && item->here_ns && unlike(item);
+
+	if ((item->todo == SHARED_TAKE || refused) && item->revision && item->revision <= s->known)
+		s->known = item->revision - 1;
 }
 
 void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
@@ -147,17 +159,17 @@ void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
-		struct shared_item item = s->at[i];
+		const struct shared_item item = s->at[i];
 
-		/* What was not taken yet is as if it had not been read. */
-		if (item.todo == SHARED_TAKE && item.revision && item.revision <= s->known)
-			s->known = item.revision - 1;
+		unread(s, &item);
 		if (keeps && keeps(&item, arg))
 			s->at[kept++] = item;
-		else if (item.doubt && item.here_ns)
-			s->at[kept++] = only_doubt(&item);
+		else if (item.here_ns && (item.todo == SHARED_TELL || item.revision > s->heard))
+			s->at[kept++] = half_of(&item);
 	}
-	s->heard = s->known;
+	if (s->heard > s->known)
+		s->heard = s->known;
+	s->before = s->heard;
 	s->n = kept;
 	s->next = 0;
 	s->whole = false;
@@ -174,6 +186,17 @@ void shared_free(struct shared *s)
 
 /* --- what is here ---------------------------------------------------------------------------- */
 
+/* After which words is it, as it is by now? What a file brings is after none. */
+static void set_since(const struct shared *s, struct shared_item *item)
+{
+	uint64_t after = s->first ? s->before : s->heard;
+
+	item->since = s->first ? s->before : s->known;
+	item->after = after > item->after ? after : item->after;
+	if (s->found == SHARED_FILED)
+		item->since = item->after = 0;
+}
+
 void shared_here(struct shared *s, const char *key, const struct shared_value *value,
 		 uint64_t until_ns, uint64_t now_ns)
 {
@@ -188,6 +211,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 		return;
 	}
 	item->seen = true;
+	item->half = false;
 	item->missed = 0;
 	if (item->todo == SHARED_TAKE)
 		return;
@@ -196,7 +220,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->here_ns = until_ns;
 	item->here = *of;
 	item->begun = s->found != SHARED_MADE || (!s->whole && !s->known);
-	item->since = s->found == SHARED_FILED ? 0 : s->first ? s->heard : s->known;
+	set_since(s, item);
 	item->over = false;
 	item->todo = unlike(item) || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
@@ -219,7 +243,7 @@ void shared_same(struct shared *s, const char *begin)
 	size_t len = strlen(begin);
 
 	for (size_t i = 0; i < s->n; i++)
-		if (s->at[i].here_ns && !strncmp(s->at[i].key, begin, len))
+		if ((s->at[i].here_ns || s->at[i].half) && !strncmp(s->at[i].key, begin, len))
 			s->at[i].seen = true;
 }
 
@@ -265,8 +289,10 @@ static void run_out(struct shared_item *item, uint64_t now_ns)
 static bool is_over(const struct shared *s, const struct shared_item *item)
 {
 	bool unread = item->lifted && item->revision > s->known;
+	bool unlooked = item->half && item->seen;
 
-	return !item->here_ns && !item->there_ns && item->todo == SHARED_NOTHING && !unread;
+	return !item->here_ns && !item->there_ns && item->todo == SHARED_NOTHING && !unread &&
+	       !unlooked;
 }
 
 void shared_looked(struct shared *s, uint64_t now_ns)
@@ -279,9 +305,9 @@ void shared_looked(struct shared *s, uint64_t now_ns)
 		run_out(item, now_ns);
 		if (!item->seen && item->here_ns && item->todo != SHARED_TAKE)
 			miss(s, item, now_ns);
-		item->seen = false;
 		if (is_over(s, item))
 			continue;
+		item->seen = false;
 		if (kept != i)
 			s->at[kept] = *item;
 		kept++;
@@ -345,11 +371,11 @@ static bool is_later(const struct shared_item *item, const struct shared_word *w
 	return item->todo == SHARED_TELL && (since || word->left_ns == SHARED_OVER);
 }
 
-/* Was it changed here after the store's word, by which it is there, but not so? */
+/* Was it changed here after the store's word had been heard, by which it is there, but not so? */
 static bool is_changed(const struct shared_item *item, uint64_t revision, uint64_t now_ns)
 {
-	return item->todo == SHARED_TELL && item->here_ns > now_ns && revision <= item->since &&
-	       unlike(item);
+	return item->todo == SHARED_TELL && item->here_ns > now_ns && revision <= item->after &&
+	       (unlike(item) || item->doubt);
 }
 
 /* There is a later word on the item. */
@@ -398,7 +424,7 @@ static bool is_tried(const struct shared_item *item, const struct shared_word *w
 void shared_there(struct shared *s, const char *key, const struct shared_word *word,
 		  uint64_t revision, uint64_t now_ns)
 {
-	bool tried;
+	bool tried, doubt;
 	bool runs = word->left_ns && word->left_ns != SHARED_OVER;
 	bool lifted = !word->left_ns && !word->lies_ns;
 	uint64_t lies_ns = lifted ? SHARED_LIFTED_S * SECOND_NS : word->lies_ns;
@@ -414,7 +440,10 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 	if (item->over) /* it is not over any more */
 		item->todo = SHARED_NOTHING;
 	tried = is_tried(item, word, now_ns) && item->todo == SHARED_TELL;
+	doubt =
+	    item->doubt && !tried && revision <= item->after; /* what was tried is not heard yet */
 	said_by_others(item, revision);
+	item->doubt = doubt;
 	item->lifted = lifted;
 	item->own = tried;
 	item->there_ns = runs ? end_of(word->left_ns, now_ns) : 0;

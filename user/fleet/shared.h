@@ -17,12 +17,13 @@
  * has what was there before all of it. So a host that begins takes such a word though its own item
  * ends later. Its end is told, too, which is no lifting: who has the item by an earlier word, or
  * since its agent began, lifts it; what was made here since follows it, and is told. So does what
- * was made or changed here after a word that had been read, or would have been if reading took no
- * time: that goes by the store's revision that was known at the look that found it first. What the
- * first look of another policy finds, was there before that: it goes by what was heard then. A
- * write without an answer is made again, following the same revision: one of the two is done. An
- * item that is gone here counts as lifted if it was missed in two looks at all: one look can miss
- * what is being moved.
+ * was made here after a lifting that had been read, or would have been if reading took no time:
+ * that goes by the store's revision that was known at the look that found it first. And what was
+ * changed here after a word that had been heard counts over that word, also if it ends before. What
+ * the first look under another policy finds was there before: so it goes by what was heard when
+ * that policy came. A write without an answer is made again, following the same revision: one of
+ * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
+ * one look can miss what is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,
@@ -42,7 +43,7 @@
  *
  * Concurrency: one caller at a time.
  *
- * Memory: 408 bytes an item.
+ * Memory: 416 bytes an item.
  */
 #ifndef PACER_FLEET_SHARED_H
 #define PACER_FLEET_SHARED_H
@@ -105,6 +106,7 @@ struct shared_item {
 	uint64_t revision;	   /* of the store's word; 0: none is known */
 	uint64_t lies_ns; /* until when that is to be heard, as far as is known; 0: its end */
 	uint64_t since;	  /* it was made here after all words up to that revision */
+	uint64_t after;	  /* ... or changed, when all up to that one had been heard */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
@@ -117,6 +119,7 @@ struct shared_item {
 	bool own;	/* it is this host's */
 	bool lasts;	/* ... and may be there for long after its end */
 	bool over;	/* so its end is to be told */
+	bool half;	/* it was here under the policy before, and is to be looked for yet */
 };
 
 /* Of what a look finds, and is not known yet. */
@@ -139,10 +142,11 @@ struct shared {
 	size_t next;		 /* where the next batch begins to look */
 	bool whole;		 /* all that the store has was read; nothing is told before */
 	enum shared_found found; /* what the look that goes on comes to; set by who looks */
-	bool first;	/* ... and that is the first look at it since the policy is in force */
-	uint64_t known; /* up to this revision of the store nothing is new; 0: nothing was read */
-	uint64_t heard; /* up to this one all was heard; `known` may be ahead, while that is read */
-	bool starved;	/* there was no memory for the last item */
+	bool first; /* ... and nothing of that kind was looked at since the policy is in force */
+	uint64_t known;	 /* up to this revision of the store nothing is new; 0: nothing was read */
+	uint64_t heard;	 /* up to this one all was heard; `known` is ahead while that is read */
+	uint64_t before; /* what was heard when the policy came into force */
+	bool starved;	 /* there was no memory for the last item */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
 	uint64_t lacking;   /* of what is looked at: how many cannot be told */
 	struct shared_counts count;
@@ -164,7 +168,8 @@ struct shared_batch {
 void shared_free(struct shared *s);
 /*
  * Another policy is in force: reads all anew. Forgets all items but those that `keeps` says (NULL:
- * none), and not the counts, nor up to where the store was known: what is made here from now on is
+ * none). Of others it remembers, until they are looked for, what this host wrote that it has not
+ * read. It keeps the counts, and up to where the store was known: what is made here from now on is
  * later than that.
  */
 void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),

@@ -29,7 +29,7 @@ int set_maps_new_hand(const struct set_hand *hand, uint32_t serial);
 /* A serial by chance, of a set that a policy brings; 0: errno. */
 uint32_t set_maps_serial(void);
 
-#define SET_MAPS_REPLACED 0xffu /* of a serial: how often the set was replaced, modulo 256 */
+#define SET_MAPS_REPLACED 0xfu /* of a serial: how often the set was replaced, modulo 16 */
 
 /* The serial of what replaces a set under the same policy. */
 static inline uint32_t set_maps_next_serial(uint32_t serial)
