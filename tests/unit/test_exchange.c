@@ -651,18 +651,48 @@ static void test_a_write_is_done_late(void **unused)
 	}
 }
 
-/* What this host has told, and not read again, is known through a policy: it was made shorter. */
-static void test_told_before_another_policy(void **unused)
+/* What this host has told, and not read again, is known through policies: it was made shorter. */
+static void test_told_before_other_policies(void **unused)
 {
-	(void)unused;
-	here(now + 300 * S);
-	assert_true(step());
-	assert_true(lies.revision > x.items.heard);
-	here(now + 40 * S);
-	follow_with(now + 40 * S);
-	(void)read_all();
-	assert_true(step());
-	assert_int_equal(there_s(), 40);
+	for (int policies = 1; policies < 4; policies++) {
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 300 * S);
+		assert_true(step());
+		assert_true(lies.revision > x.items.heard);
+		here(now + 40 * S);
+		for (int i = 0; i < policies; i++)
+			follow_with(now + 40 * S);
+		(void)read_all();
+		assert_true(step());
+		assert_int_equal(there_s(), 40);
+	}
+}
+
+/* What was read of another's, and not taken yet, is none that this host has changed: it is taken.
+ */
+static void test_a_policy_before_it_is_taken(void **unused)
+{
+	for (int pages = 0; pages < 2; pages++) { /* and more of the list is not read yet */
+		(void)end(unused);
+		(void)begin(unused);
+		here(now + 60 * S);
+		assert_true(step());
+		x.stale = true;
+		(void)read_all();
+		other_says(300 * S, 9);
+		x.stale = true;
+		crowd = pages ? 3 : 0;
+		page_size = 1;
+		assert_true(step());
+		assert_int_equal(x.at != 0, pages);
+		assert_int_equal(x.items.at[0].todo, SHARED_TAKE);
+		follow_with(now + 60 * S);
+		(void)read_all();
+		crowd = 0;
+		assert_int_equal(x.items.at[0].todo, SHARED_TAKE);
+		assert_true(x.items.at[0].there_ns == now + 300 * S);
+	}
 }
 
 /* What is remembered of it waits for the first look, and no longer. */
@@ -1431,7 +1461,8 @@ int main(void)
 	    CASE(test_made_shorter_before_another_policy),
 	    CASE(test_a_policy_after_a_list_without_an_end),
 	    CASE(test_a_write_is_done_late),
-	    CASE(test_told_before_another_policy),
+	    CASE(test_told_before_other_policies),
+	    CASE(test_a_policy_before_it_is_taken),
 	    CASE(test_what_is_remembered_is_looked_for),
 	    CASE(test_made_in_ignorance_while_all_is_read),
 	    CASE(test_a_first_look_that_is_late),

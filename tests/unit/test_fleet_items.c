@@ -660,10 +660,10 @@ static void test_what_a_table_of_bans_finds(void **unused)
 	for (uint32_t table = 1; table < 5; table++) {
 		copies[0].policy.bans.begun = table / 2;
 		copies[0].policy.serial = table;
-		s->known = s->heard = 40;
+		s->known = s->heard = 20 * table;
 		follow();
 		items.store_ns = UINT64_MAX;
-		s->known = 50;
+		s->known = 20 * table + 10;
 		for (int look = 0; look < 2; look++) {
 			bool first = !look && (table == 1 || !(table % 2));
 
@@ -671,7 +671,7 @@ static void test_what_a_table_of_bans_finds(void **unused)
 			banned_ns = now_ns + 100 * S;
 			fleet_items_look(&items, &pacer);
 			assert_int_equal(s->n, 1);
-			assert_int_equal(s->at[0].since, first ? 40 : 50);
+			assert_int_equal(s->at[0].since, 20 * table + (first ? 0 : 10));
 			assert_false(s->at[0].begun);
 		}
 	}

@@ -423,6 +423,42 @@ static void test_what_had_no_room_counts_as_unread(void **unused)
 	shared_free(&s);
 }
 
+/*
+ * What was made again after a lifting is later than that through a policy, though another word
+ * counts as unread with it. One that has ended, a moment before what is here, is not unread.
+ */
+static void test_made_again_before_another_policy(void **unused)
+{
+	for (int untaken = 0; untaken < 2; untaken++) {
+		struct shared s;
+
+		(void)unused;
+		read_nothing(&s);
+		shared_asked(&s, 20);
+		shared_heard(&s);
+		look(&s, "k", now + 60 * S);
+		if (untaken) {
+			shared_there(&s, "y", WORD(60), 10, now);
+		} else {
+			shared_here(&s, "y", NULL, now + 2 * S, now);
+			shared_there(&s, "y", WORD(1), 10, now);
+			now += S + S / 2;
+			shared_here(&s, "y", NULL, now + S / 2, now);
+			look(&s, "k", BEGUN + 60 * S);
+		}
+		shared_begin(&s, NULL, NULL);
+		assert_int_equal(s.known, untaken ? 9 : 20);
+		assert_int_equal(s.n, 1);
+		s.first = true;
+		look(&s, "k", BEGUN + 60 * S);
+		shared_list(&s);
+		shared_there(&s, "k", WORD(0), 18, now);
+		shared_listed(&s, now);
+		assert_int_equal(s.at[0].todo, SHARED_TELL);
+		shared_free(&s);
+	}
+}
+
 /* ... nor is what was made after this host's own lifting, which it reads later. */
 static void test_what_is_made_after_its_own_lifting(void **unused)
 {
@@ -1737,6 +1773,7 @@ int main(void)
 	    cmocka_unit_test(test_what_is_made_shorter_after_a_word_that_was_read),
 	    cmocka_unit_test(test_a_value_that_was_not_heard),
 	    cmocka_unit_test(test_what_had_no_room_counts_as_unread),
+	    cmocka_unit_test(test_made_again_before_another_policy),
 	    cmocka_unit_test(test_what_was_not_taken_counts_as_unread),
 	    cmocka_unit_test(test_another_host_follows_what_follows),
 	    cmocka_unit_test(test_who_was_away_takes_what_follows),

@@ -286,7 +286,7 @@ static void look(struct fleet_items *items, const struct attached *a)
 	for (size_t i = 0; i < items->sets.n; i++)
 		look_at_set(items, a, i);
 	shared_looked(&items->exchange.items, items->looked_ns);
-	items->unlooked = items->busy && !looked_at_all(items);
+	items->unlooked = !looked_at_all(items) && (items->busy || is_another(items, a));
 }
 
 /* What two looks have missed is gone, and a policy that comes next would hide that. */

@@ -18,7 +18,7 @@ struct fleet_items {
 	struct pacer_bans table; /* where the bans lie */
 	struct fleet_sets sets;
 	bool table_stays;	     /* it lies where it lay under the policy before */
-	bool unlooked;		     /* a tool had the lock: a table was not looked at since then */
+	bool unlooked;		     /* a tool had the lock, or another policy came, before that */
 	bool bans_looked;	     /* at the bans, since another table is in force */
 	bool looked[PACER_SETS_MAX]; /* at a set, since it was read anew */
 	bool set_stays[PACER_SETS_MAX]; /* it lies there as it was under the policy before */

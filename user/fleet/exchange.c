@@ -48,7 +48,7 @@ static bool keeps(const struct shared_item *item, void *arg)
 	       x->is_ours(item->key, NULL, x->arg) == EXCHANGE_OURS;
 }
 
-/* Of what was asked for, what was not heard to its end counts as not read. */
+/* While a list is being read, what it says counts as not read: some of that was not heard yet. */
 void exchange_begin(struct exchange *x)
 {
 	if (x->at && x->items.known > x->items.heard)

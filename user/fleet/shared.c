@@ -132,11 +132,16 @@ static struct shared_item *item_of(struct shared *s, const char *key)
 	return item;
 }
 
-/* If it is found again: a word that says what was tried, or was told, is this host's. */
+/*
+ * What is remembered until it is found again: which words it is later than, and what was tried of
+ * it without an answer.
+ */
 static struct shared_item half_of(const struct shared_item *item)
 {
-	struct shared_item half = {.half = true, .after = item->revision};
+	struct shared_item half = {.half = true, .since = item->since, .after = item->after};
 
+	if (item->revision > half.after)
+		half.after = item->revision;
 	half.doubt = item->doubt;
 	half.tried = item->tried;
 	half.tried_ns = item->tried_ns;
@@ -144,13 +149,19 @@ static struct shared_item half_of(const struct shared_item *item)
 	return half;
 }
 
-/* What is not taken yet, or could not be, is as if it had not been read. */
-static void unread(struct shared *s, const struct shared_item *item)
+/* Is it not here as the store says, since it was not taken yet, or there was no room for that? */
+static bool is_untaken(const struct shared_item *item)
 {
-	bool refused = item->todo == SHARED_NOTHING && item->here_ns && unlike(item);
+	bool left_out = item->todo == SHARED_NOTHING && item->here_ns && item->there_ns;
 
-	if ((item->todo == SHARED_TAKE || refused) && item->revision && item->revision <= s->known)
-		s->known = item->revision - 1;
+	return item->todo == SHARED_TAKE || (left_out && unlike(item));
+}
+
+/* That word is as if it had not been read. */
+static void unread(struct shared *s, uint64_t revision)
+{
+	if (revision && revision <= s->known)
+		s->known = revision - 1;
 }
 
 void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
@@ -161,9 +172,10 @@ void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item
 	for (size_t i = 0; i < s->n; i++) {
 		const struct shared_item item = s->at[i];
 
-		unread(s, &item);
 		if (keeps && keeps(&item, arg))
 			s->at[kept++] = item;
+		else if (is_untaken(&item))
+			unread(s, item.revision);
 		else if (item.here_ns && (item.todo == SHARED_TELL || item.revision > s->heard))
 			s->at[kept++] = half_of(&item);
 	}
@@ -189,9 +201,10 @@ void shared_free(struct shared *s)
 /* After which words is it, as it is by now? What a file brings is after none. */
 static void set_since(const struct shared *s, struct shared_item *item)
 {
+	uint64_t since = s->first ? s->before : s->known;
 	uint64_t after = s->first ? s->before : s->heard;
 
-	item->since = s->first ? s->before : s->known;
+	item->since = item->half && item->since > since ? item->since : since;
 	item->after = after > item->after ? after : item->after;
 	if (s->found == SHARED_FILED)
 		item->since = item->after = 0;
@@ -211,7 +224,6 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 		return;
 	}
 	item->seen = true;
-	item->half = false;
 	item->missed = 0;
 	if (item->todo == SHARED_TAKE)
 		return;
@@ -221,6 +233,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->here = *of;
 	item->begun = s->found != SHARED_MADE || (!s->whole && !s->known);
 	set_since(s, item);
+	item->half = false;
 	item->over = false;
 	item->todo = unlike(item) || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
@@ -443,6 +456,7 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 	doubt =
 	    item->doubt && !tried && revision <= item->after; /* what was tried is not heard yet */
 	said_by_others(item, revision);
+	item->half = false;
 	item->doubt = doubt;
 	item->lifted = lifted;
 	item->own = tried;

@@ -106,7 +106,7 @@ struct shared_item {
 	uint64_t revision;	   /* of the store's word; 0: none is known */
 	uint64_t lies_ns; /* until when that is to be heard, as far as is known; 0: its end */
 	uint64_t since;	  /* it was made here after all words up to that revision */
-	uint64_t after;	  /* ... or changed, when all up to that one had been heard */
+	uint64_t after;	  /* all words up to that one had been heard when it was changed here */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
@@ -168,9 +168,9 @@ struct shared_batch {
 void shared_free(struct shared *s);
 /*
  * Another policy is in force: reads all anew. Forgets all items but those that `keeps` says (NULL:
- * none). Of others it remembers, until they are looked for, what this host wrote that it has not
- * read. It keeps the counts, and up to where the store was known: what is made here from now on is
- * later than that.
+ * none). Of others that are here it remembers, until they are looked for, which words they are
+ * later than: of those that are to be told, or whose word was not heard yet. It keeps the counts,
+ * and up to where the store was known: what is made here from now on is later than that.
  */
 void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item, void *arg),
 		  void *arg);
