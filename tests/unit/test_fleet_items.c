@@ -521,7 +521,8 @@ static void test_what_is_lifted_while_the_store_is_waited_for(void **unused)
 
 /*
  * While a tool has the lock, a set that another policy brought cannot be looked at: nothing is
- * asked of the store until it was. Of a set that was looked at before, all goes on.
+ * asked of the store until it was. Nor is it if yet another policy came. Of a set that was looked
+ * at before, all goes on.
  */
 static void test_a_policy_while_a_tool_has_the_lock(void **unused)
 {
@@ -539,6 +540,11 @@ static void test_a_policy_while_a_tool_has_the_lock(void **unused)
 		now_ns += S / 10;
 	}
 	held = false;
+	copies[0].policy.serial = 9;
+	now_ns += S;
+	assert_true(step());
+	assert_true(items.unlooked);
+	copies[0].policy.serial = 0;
 	items.exchange.stale = false;
 	now_ns += S;
 	assert_true(step());
