@@ -563,7 +563,9 @@ to_a_command()
 	soon 'any(.[]; .event == "end")'
 	until_true 10 grep -q '^end s0 udp$' "$work/env" || fail "$(cat "$work/env")"
 	grep -q '^start s0 udp$' "$work/env" && grep -q '^key_start s0 udp 10.77.0.11$' "$work/env" || fail "$(cat "$work/env")"
-	equal "$(jq -sc '[.[] | select(.event == "end")] | .[0].packets' "$work/json")" 290 "on its stdin"
+	# An episode begins with a look that sees enough denials: one that falls into the burst takes some before that.
+	jq -se '[.[] | select(.event == "end")] | .[0].packets | . > 280 and . <= 290' "$work/json" >/dev/null ||
+		fail "on its stdin: $(cat "$work/json")"
 	kill "$follower"
 	wait "$follower"
 	grep -vq '^said$' "$work/said" && fail "$(cat "$work/said")"
@@ -618,12 +620,12 @@ to_a_journal()
 	shoot n=300
 	until_true 15 grep -q '^XDP_PACER_EVENT=end$' "$work/journal" || fail "$(cat "$work/journal")"
 	for field in PRIORITY=4 SYSLOG_IDENTIFIER=xdp-pacer XDP_PACER_EVENT=start XDP_PACER_INTERFACE=s0 XDP_PACER_RULE=udp \
-		XDP_PACER_SOURCES=one XDP_PACER_PACKETS=290 XDP_PACER_KEY=10.77.0.11; do
+		XDP_PACER_SOURCES=one 'XDP_PACER_PACKETS=\(28[1-9]\|290\)' XDP_PACER_KEY=10.77.0.11; do
 		grep -qx "$field" "$work/journal" || fail "no $field: $(cat "$work/journal")"
 	done
 	grep -Eq '^MESSAGE=[0-9TZ:.-]+ s0 start udp: [0-9]+ of [0-9]+ packets denied' "$work/journal" || fail "no message"
 	grep -E '^MESSAGE_ID=[0-9a-f]{32}$' "$work/journal" | sort -u | wc -l | grep -qx '[4-9]' || fail "kinds are not told apart"
-	sed -n 's/^XDP_PACER_JSON=//p' "$work/journal" | jq -e 'select(.event == "end") | .packets == 290' >/dev/null ||
+	sed -n 's/^XDP_PACER_JSON=//p' "$work/journal" | jq -e 'select(.event == "end") | .packets | . > 280 and . <= 290' >/dev/null ||
 		fail "its JSON"
 	kill "$(pgrep -P "$pid")"
 }
