@@ -421,5 +421,6 @@ int complete(const char *shell)
 		complete_zsh();
 	else
 		return misused("help", "--completion wants bash or zsh");
+	(void)stdout_failed(); /* which keeps the cause; it is said at the end */
 	return EXIT_DONE;
 }
