@@ -636,6 +636,11 @@ kinds_alike()
 	arrive "0 0" n=3 n=3,from=10.77.0.12
 	equal "$(pacer ban s0 del 10.77.0.11 | head -n 1)" "s0: 1 ban lifted" "lifted" || return
 	arrive "3 0" n=3 n=3,from=10.77.0.12
+	sed '/ban: 60s/d; s/limits: \[/&{key: src, packets: 3, window: 60s}, /' "$work/alike.yaml" >"$work/none.yaml"
+	apply none
+	equal "$(pacer ban s0 list --json | jq -c '[.[] | [.key, .in_force]]')" '[["10.77.0.12",false]]' "of a rule that bans no more" ||
+		return
+	apply alike
 	pacer ban s0 add fd77::11 --rule udp --for 1h >/dev/null
 	pacer ban s0 add fd77::/64 --rule udp --for 1h >/dev/null 2>&1 || true
 	listed_bans "10.77.0.12/udp fd77::11/udp"

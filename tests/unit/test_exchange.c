@@ -557,6 +557,15 @@ static void test_another_policy_before_it_was_told(void **unused)
 	}
 }
 
+/* It is told, and that is read. */
+static void tell_and_read(uint64_t until_ns)
+{
+	here(until_ns);
+	assert_true(step());
+	x.stale = true;
+	(void)read_all();
+}
+
 /* Another policy, whose first look finds it so. */
 static void follow_with(uint64_t until_ns)
 {
@@ -603,10 +612,7 @@ static void test_made_shorter_before_another_policy(void **unused)
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		(void)end(unused);
 		(void)begin(unused);
-		here(now + 300 * S);
-		assert_true(step());
-		x.stale = true;
-		(void)read_all();
+		tell_and_read(now + 300 * S);
 		here(now + 100 * S);
 		if (row[i].tried)
 			write_in_doubt(row[i].done);
@@ -629,10 +635,7 @@ static void test_a_write_is_done_late(void **unused)
 
 		(void)end(unused);
 		(void)begin(unused);
-		here(now + 300 * S);
-		assert_true(step());
-		x.stale = true;
-		(void)read_all();
+		tell_and_read(now + 300 * S);
 		here(now + 100 * S);
 		write_in_doubt(true);
 		late = lies.value;
@@ -676,10 +679,7 @@ static void test_a_policy_before_it_is_taken(void **unused)
 	for (int pages = 0; pages < 2; pages++) { /* and more of the list is not read yet */
 		(void)end(unused);
 		(void)begin(unused);
-		here(now + 60 * S);
-		assert_true(step());
-		x.stale = true;
-		(void)read_all();
+		tell_and_read(now + 60 * S);
 		other_says(300 * S, 9);
 		x.stale = true;
 		crowd = pages ? 3 : 0;
@@ -701,10 +701,7 @@ static void test_what_is_remembered_is_looked_for(void **unused)
 	for (int found = 0; found < 2; found++) {
 		(void)end(unused);
 		(void)begin(unused);
-		here(now + 300 * S);
-		assert_true(step());
-		x.stale = true;
-		(void)read_all();
+		tell_and_read(now + 300 * S);
 		here(now + 100 * S);
 		write_in_doubt(true);
 		here(now + 40 * S);
@@ -757,10 +754,7 @@ static void test_a_first_look_that_is_late(void **unused)
 	for (int late = 0; late < 2; late++) {
 		(void)end(unused);
 		(void)begin(unused);
-		here(now + 300 * S);
-		assert_true(step());
-		x.stale = true;
-		(void)read_all();
+		tell_and_read(now + 300 * S);
 		other_says(0, 9);
 		exchange_begin(&x);
 		if (late)
@@ -786,10 +780,7 @@ static void test_a_policy_after_a_list_without_an_end(void **unused)
 	for (int asks = 0; asks < 2; asks++) { /* before the policy came, or after */
 		(void)end(unused);
 		(void)begin(unused);
-		here(now + 40 * S);
-		assert_true(step());
-		x.stale = true;
-		(void)read_all();
+		tell_and_read(now + 40 * S);
 		other_says(300 * S, 9);
 		x.stale = x.away = true;
 		ages = STORE_UNKNOWN;

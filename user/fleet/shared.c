@@ -158,7 +158,7 @@ static bool is_untaken(const struct shared_item *item)
 }
 
 /* That word is as if it had not been read. */
-static void unread(struct shared *s, uint64_t revision)
+static void count_as_unread(struct shared *s, uint64_t revision)
 {
 	if (revision && revision <= s->known)
 		s->known = revision - 1;
@@ -175,7 +175,7 @@ void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item
 		if (keeps && keeps(&item, arg))
 			s->at[kept++] = item;
 		else if (is_untaken(&item))
-			unread(s, item.revision);
+			count_as_unread(s, item.revision);
 		else if (item.here_ns && (item.todo == SHARED_TELL || item.revision > s->heard))
 			s->at[kept++] = half_of(&item);
 	}

@@ -43,7 +43,7 @@
  *
  * Concurrency: one caller at a time.
  *
- * Memory: 416 bytes an item.
+ * Memory: 408 bytes an item.
  */
 #ifndef PACER_FLEET_SHARED_H
 #define PACER_FLEET_SHARED_H

@@ -151,7 +151,7 @@ static bool is_asked_for(const struct pacer_policy *p, const struct pacer_line *
 	return rule && (rule->ban_ns || rule->outside) && has_key(rule, entry);
 }
 
-/* Of entries that are one ban, that which is asked for and ends last is told. */
+/* Of entries that are one ban, that which a limit has the kind of and ends last is told. */
 static bool is_told(const struct attached *a, const struct pacer_policy *p,
 		    const struct pacer_line *entry, uint64_t now_ns)
 {
@@ -160,7 +160,8 @@ static bool is_told(const struct attached *a, const struct pacer_policy *p,
 	uint32_t key_id;
 
 	for (size_t k = 0; (until_ns = alike_until(a, p, &k, &key, now_ns, &key_id));)
-		if (!is_asked_for(p, entry) || until_ns > entry->ban_until_ns ||
+		if (!has_key(rule_of(p, entry->ban_rule), entry) ||
+		    until_ns > entry->ban_until_ns ||
 		    (until_ns == entry->ban_until_ns && key_id < key.key_id))
 			return false;
 	return true;
