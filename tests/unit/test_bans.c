@@ -701,30 +701,45 @@ static void test_full_of_held_entries(void **unused)
 /* --- a trial, and what is not there ------------------------------------------------------------
  */
 
-/* In both tables, and in the one where the two policies share it. */
+/* The policy that may come back has the same table. */
 static void test_during_a_trial(void **unused)
 {
-	static const char *const tried[] = {POLICY "# the same table\n",
-					    "bans: 128\n" SMALL "rules:\n" RULE_A};
-
 	(void)unused;
-	for (size_t i = 0; i < ARRAY(tried); i++) {
-		begin_with(POLICY);
-		assert_int_equal(change_apply(&pacer, tried[i], NULL, TRIAL_NS, &plan, &error), 0);
-		assert_int_equal(add(NULL, "192.0.2.1"), 0);
-		assert_int_equal(add("a", "192.0.2.2"), 0);
-		assert_int_equal(list(), 2);
-		assert_true(is_looked_for(0, 32) && is_looked_for(1, 32));
-		assert_int_equal(lift(NULL, "192.0.2.1"), 0);
-		assert_int_equal(done.done, 1); /* a ban, in however many tables */
-		assert_int_equal(list(), 1);
-		assert_false(is_looked_for(0, 32) || is_looked_for(1, 32));
-		kernel_now_ns += TRIAL_NS;
-		assert_int_equal(copies_in_force(&pacer), 0);
-		assert_int_equal(list(), 1);
-		assert_string_equal(listed.key[0], "192.0.2.2");
-		end(NULL);
-	}
+	begin_with(POLICY);
+	assert_int_equal(change_apply(&pacer, POLICY "# on trial\n", NULL, TRIAL_NS, &plan, &error),
+			 0);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(add("a", "192.0.2.2"), 0);
+	assert_int_equal(list(), 2);
+	assert_true(is_looked_for(0, 32) && is_looked_for(1, 32));
+	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+	assert_int_equal(done.done, 1);
+	assert_int_equal(list(), 1);
+	assert_false(is_looked_for(0, 32) || is_looked_for(1, 32));
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(copies_in_force(&pacer), 0);
+	assert_int_equal(list(), 1);
+	assert_string_equal(listed.key[0], "192.0.2.2");
+}
+
+/* There is one that comes back, and has no more then than was left of it. */
+static void test_during_a_trial_without_a_table(void **unused)
+{
+	(void)unused;
+	begin_with(POLICY);
+	assert_int_equal(add(NULL, "192.0.2.1"), 0);
+	assert_int_equal(add("a", "192.0.2.2"), 0);
+	assert_int_equal(
+	    change_apply(&pacer, SMALL "rules:\n" RULE_A, NULL, TRIAL_NS, &plan, &error), 0);
+	assert_int_equal(add(NULL, "192.0.2.3"), -1);
+	assert_non_null(strstr(error.text, "the policy on trial keeps no table of bans"));
+	assert_int_equal(lift(NULL, "192.0.2.1"), 0);
+	assert_int_equal(done.done, 1);
+	assert_int_equal(list(), 0);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(copies_in_force(&pacer), 0);
+	assert_int_equal(list(), 1);
+	assert_string_equal(listed.key[0], "192.0.2.2");
 }
 
 static size_t in_force_of(const char *policy);
@@ -762,70 +777,26 @@ static void test_asked_for_as_soon_as_banned(void **unused)
 	}
 }
 
-/* Room in one of two tables is none in the other. What is refused now does not come later. */
-static void test_room_in_one_table(void **unused)
-{
-	static const char small[] = "bans: 8\n" SMALL "rules:\n" RULE_A;
-
-	(void)unused;
-	for (int small_first = 0; small_first < 2; small_first++) {
-		size_t in_force = 0, before = 0, n;
-		char text[32];
-
-		begin_with(small_first ? small : POLICY);
-		assert_int_equal(change_apply(&pacer, small_first ? POLICY : small, NULL, TRIAL_NS,
-					      &plan, &error),
-				 0);
-		for (n = 0; n < 20; n++) {
-			snprintf(text, sizeof(text), "192.0.2.%zu", n + 1);
-			assert_int_equal(add(NULL, text), 0);
-			assert_int_equal(done.done + done.left_out, 1);
-			assert_true(done.before.n <= done.done);
-			in_force += done.done;
-			before += done.done - done.before.n;
-			if (done.before.n)
-				assert_string_equal(done.before.why.text,
-						    "there is no room: raise bans in that policy");
-		}
-		assert_true((small_first ? before : in_force) < n);
-		assert_true(!small_first || in_force == n);
-		assert_int_equal(list(), in_force);
-		kernel_now_ns += TRIAL_NS;
-		assert_int_equal(copies_in_force(&pacer), 0);
-		assert_int_equal(list(), before);
-		assert_true(small_first || before == in_force);
-		end(NULL);
-	}
-}
-
 #define BY(key) "bans: 64\n" SMALL "rules:\n- name: a\n  limits: [{key: " key ", " ENTRIES "]\n"
 
 /* The two policies count by other keys: what is the key of one is said not to be banned under the
  * other. */
 static void test_keys_of_one_policy(void **unused)
 {
-	static const char *const tried[] = {
-	    BY("dst"),
-	    "bans: 128\n" SMALL "rules:\n- name: a\n  limits: [{key: dst, " ENTRIES "]\n"};
-
 	(void)unused;
-	for (size_t i = 0; i < ARRAY(tried); i++) {
-		begin_with(BY("src/32,128"));
-		assert_int_equal(change_apply(&pacer, tried[i], NULL, TRIAL_NS, &plan, &error), 0);
-		assert_int_equal(add("a", "192.0.2.1"), 0);
-		assert_true(done.done == 1 && done.before.n == 1);
-		assert_string_equal(done.before.why.text, "rule a counts by other keys there");
-		assert_int_equal(list(), 1);
-		assert_int_equal(add(NULL, "192.0.2.2"), 0);
-		assert_int_equal(done.before.n, 0);
-		kernel_now_ns += TRIAL_NS;
-		assert_int_equal(copies_in_force(&pacer), 0);
-		kernel_now_ns += 5 * SECOND; /* what the policy on trial counted by drains */
-		change_tidy(&pacer);
-		assert_int_equal(in_force_of(NULL),
-				 1); /* the source: no destination that nobody named */
-		end(NULL);
-	}
+	begin_with(BY("src/32,128"));
+	assert_int_equal(change_apply(&pacer, BY("dst"), NULL, TRIAL_NS, &plan, &error), 0);
+	assert_int_equal(add("a", "192.0.2.1"), 0);
+	assert_true(done.done == 1 && done.before.n == 1);
+	assert_string_equal(done.before.why.text, "rule a counts by other keys there");
+	assert_int_equal(list(), 1);
+	assert_int_equal(add(NULL, "192.0.2.2"), 0);
+	assert_int_equal(done.before.n, 0);
+	kernel_now_ns += TRIAL_NS;
+	assert_int_equal(copies_in_force(&pacer), 0);
+	kernel_now_ns += 5 * SECOND; /* what the policy on trial counted by drains */
+	change_tidy(&pacer);
+	assert_int_equal(in_force_of(NULL), 1); /* the source: no destination that nobody named */
 }
 
 /* It ends between one look at the clock and the next: the ban is in the table that comes back. */
@@ -834,9 +805,8 @@ static void test_as_a_trial_ends(void **unused)
 	(void)unused;
 	for (uint64_t looks = 0; looks < 8; looks++) {
 		begin_with(POLICY);
-		assert_int_equal(change_apply(&pacer, "bans: 128\n" SMALL "rules:\n" RULE_A, NULL,
-					      TRIAL_NS, &plan, &error),
-				 0);
+		assert_int_equal(
+		    change_apply(&pacer, POLICY "# on trial\n", NULL, TRIAL_NS, &plan, &error), 0);
 		kernel_now_ns += TRIAL_NS - looks;
 		clock_step_ns = 1;
 		assert_int_equal(add(NULL, "192.0.2.1"), 0);
@@ -893,7 +863,7 @@ static void test_lines_of_the_policy_before(void **unused)
 }
 
 /* Both tables ask for few lengths: none is banned that one of them would not ask for. */
-static void test_lengths_of_both_tables(void **unused)
+static void test_lengths_during_a_trial(void **unused)
 {
 	static const char *const first[] = {"192.0.2.1", "198.51.100.0/24", "10.1.0.0/16",
 					    "10.2.0.0/31"};
@@ -902,8 +872,7 @@ static void test_lengths_of_both_tables(void **unused)
 	begin_with(POLICY);
 	for (size_t i = 0; i < ARRAY(first); i++)
 		assert_int_equal(add(NULL, first[i]), 0);
-	assert_int_equal(change_apply(&pacer, "bans: 128\n" SMALL "rules:\n" RULE_A, NULL, TRIAL_NS,
-				      &plan, &error),
+	assert_int_equal(change_apply(&pacer, POLICY "# on trial\n", NULL, TRIAL_NS, &plan, &error),
 			 0);
 	assert_int_equal(lift(NULL, "10.1.0.0/16"), 0);
 	assert_int_equal(add(NULL, "12.0.0.0/8"), 0);
@@ -978,9 +947,16 @@ static void test_not_by_what_drains(void **unused)
 
 static void test_no_table(void **unused)
 {
+	static const struct ban_wish of_many_lengths[] = {{.key = "192.0.2.1"},
+							  {.key = "192.0.2.0/24"},
+							  {.key = "192.0.0.0/16"},
+							  {.key = "192.0.0.0/8"},
+							  {.key = "192.0.0.0/12"}};
+
 	(void)unused;
 	begin_with(SMALL "rules:\n" RULE_A);
-	assert_int_equal(add(NULL, "192.0.2.1"), -1);
+	assert_int_equal(
+	    bans_add(&pacer, NULL, of_many_lengths, ARRAY(of_many_lengths), &done, &error), -1);
 	assert_string_equal(error.text,
 			    "eth0: its policy keeps no table of bans: `xdp-pacer set eth0 "
 			    "bans=16384` makes one");
@@ -1219,13 +1195,13 @@ int main(void)
 	    CASE(test_during_the_trial_of_a_load),
 	    CASE(test_full_of_held_entries),
 	    CASE(test_during_a_trial),
+	    CASE(test_during_a_trial_without_a_table),
 	    CASE(test_as_a_trial_ends),
 	    CASE(test_asked_for_as_soon_as_banned),
-	    CASE(test_room_in_one_table),
 	    CASE(test_keys_of_one_policy),
 	    CASE(test_trial_of_the_first_bans),
 	    CASE(test_lines_of_the_policy_before),
-	    CASE(test_lengths_of_both_tables),
+	    CASE(test_lengths_during_a_trial),
 	    CASE(test_lifted_before_a_trial_without_bans),
 	    CASE(test_lifted_of_a_rule_before),
 	    CASE(test_not_by_what_drains),

@@ -47,8 +47,6 @@ static void test_another_fleet_has_no_shares(void **unused)
 	}
 }
 
-#define FLEET_TRIAL_NS (30 * SECOND)
-
 /* What the agent of the fleet in force has told packets of its first limit. */
 static void tell(struct fleet_limit *limit)
 {
@@ -77,11 +75,10 @@ static void test_a_trial_of_another_fleet_leaves_no_shares(void **unused)
 		(void)end(NULL);
 		begin(SMALL FLEET("\"http://a:1\"", "one"));
 		snprintf(text, sizeof(text), SMALL "%s", tried[i]);
-		assert_int_equal(change_apply(&pacer, text, NULL, FLEET_TRIAL_NS, &plan, &error),
-				 0);
+		assert_int_equal(change_apply(&pacer, text, NULL, TRIAL_NS, &plan, &error), 0);
 		tell(&limit);
 		assert_int_equal(fleet_held(&pacer, &limit).units, 160);
-		kernel_now_ns += FLEET_TRIAL_NS;
+		kernel_now_ns += TRIAL_NS;
 		assert_int_equal(fleet_limits(&pacer, limits), 1);
 		assert_false(fleet_held(&pacer, &limits[0]).is);
 		assert_int_equal(limits[0].at, limit.at);
@@ -113,9 +110,9 @@ static void test_what_a_trial_leaves_is_of_the_fleet(void **unused)
 			(void)end(NULL);
 			begin(SMALL FLEET("\"http://a:1\"", "one"));
 			snprintf(text, sizeof(text), tried[i], other ? "two" : "one");
-			assert_int_equal(
-			    change_apply(&pacer, text, NULL, FLEET_TRIAL_NS, &plan, &error), 0);
-			kernel_now_ns += FLEET_TRIAL_NS;
+			assert_int_equal(change_apply(&pacer, text, NULL, TRIAL_NS, &plan, &error),
+					 0);
+			kernel_now_ns += TRIAL_NS;
 			for (size_t r = 0; r < PACER_RULES_MAX; r++)
 				for (size_t k = 0; k < in_force()->rule[r].n_limiters; k++)
 					if (in_force()->rule[r].limiter[k].until_ns)
@@ -189,6 +186,26 @@ static void test_bans_that_move_begin_at_zero(void **unused)
 	assert_lines(is->base, (uint64_t)is->sets * PACER_BAN_WAYS, 0);
 	assert_lines(is->filter, is->filter_mask + 1, 0);
 	assert_lines(was.filter, was.filter_mask + 1, DIRT); /* packets may be judged by it yet */
+}
+
+/* What is banned in a table on trial would be lost with it: none goes beside one of another size.
+ */
+static void test_a_trial_keeps_the_size_of_the_bans(void **unused)
+{
+	static const char *const first[] = {SMALL RULE(WINDOW) BANS("64"), SMALL RULE(WINDOW)};
+	static const char larger[] = SMALL RULE(WINDOW) BANS("128");
+
+	(void)unused;
+	begin(first[0]);
+	assert_int_equal(change_apply(&pacer, larger, NULL, TRIAL_NS, &plan, &error), -1);
+	assert_non_null(strstr(error.text, "on trial the table keeps its size"));
+	assert_int_equal(in_force()->bans.sets * PACER_BAN_WAYS, 64);
+	assert_int_equal(change_apply(&pacer, first[1], NULL, TRIAL_NS, &plan, &error), 0);
+	assert_int_equal(in_force()->bans.sets, 0);
+	(void)end(NULL);
+	begin(first[1]);
+	assert_int_equal(change_apply(&pacer, larger, NULL, TRIAL_NS, &plan, &error), 0);
+	assert_int_equal(in_force()->bans.sets * PACER_BAN_WAYS, 128);
 }
 
 static void test_new_rules_count_from_zero(void **unused)
@@ -337,6 +354,7 @@ int main(void)
 	    CASE(test_new_throttles_begin_at_zero),
 	    CASE(test_new_targets_begin_at_zero),
 	    CASE(test_bans_that_move_begin_at_zero),
+	    CASE(test_a_trial_keeps_the_size_of_the_bans),
 	    CASE(test_new_rules_count_from_zero),
 	    CASE(test_cleared_after_the_last_writer),
 	    CASE(test_cleared_after_the_last_writer_by_a_map),

@@ -158,31 +158,14 @@ static uint8_t length_of(const struct pacer_ban_key *key)
 	return key->key_id & PACER_KEY_V6 ? kind.src6 : kind.src4;
 }
 
-/* The lengths of the sources that a table's policy has banned, which takes few. */
+/* The lengths of the sources that are banned, which are few. */
 struct lengths {
 	uint8_t len4[PACER_BAN_LENGTHS], len6[PACER_BAN_LENGTHS];
 };
 
-static void read_lengths(const struct attached *a, const struct ban_tables *t, struct lengths *of)
+static bool put_length(struct lengths *of, const struct pacer_ban_key *key)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
-		of[i] = (struct lengths){0};
-		ban_notes_lengths(a->lines, &a->copy[t->copy[i]].policy, host_now_ns(), of[i].len4,
-				  of[i].len6);
-	}
-}
-
-/* In every table that the policies have: else one would come back that does not ask for it. */
-static bool put_length(const struct attached *a, const struct ban_tables *t, struct lengths *of,
-		       const struct pacer_ban_key *key)
-{
-	bool fits = true;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		fits &= !a->copy[t->copy[i]].policy.bans.sets ||
-			ban_notes_put(key->key_id & PACER_KEY_V6 ? of[i].len6 : of[i].len4,
-				      length_of(key));
-	return fits;
+	return ban_notes_put(key->key_id & PACER_KEY_V6 ? of->len6 : of->len4, length_of(key));
 }
 
 /* All of them, before the first is banned. */
@@ -190,7 +173,8 @@ static int check_wishes(const struct attached *a, const struct ban_tables *t, co
 			const struct ban_wish *wish, size_t n, struct bans_done *done,
 			struct policy_error *error)
 {
-	struct lengths lengths[2];
+	const struct pacer_policy *p = &a->copy[t->copy[0]].policy;
+	struct lengths lengths = {0};
 	struct wished wished;
 
 	done->which = n;
@@ -198,19 +182,18 @@ static int check_wishes(const struct attached *a, const struct ban_tables *t, co
 		policy_explain(error, 0, "%s: its policy has no rule %.100s", a->ifname, rule);
 		return BANS_WRONG;
 	}
-	read_lengths(a, t, lengths);
+	ban_notes_lengths(a->lines, p, host_now_ns(), lengths.len4, lengths.len6);
 	for (done->which = 0; done->which < n; done->which++) {
 		const char *text = wish[done->which].key;
 
 		if (read_wish(a, t, 0, rule, text, &wished, error))
 			return BANS_WRONG;
-		if (!rule && !put_length(a, t, lengths, &wished.key[0])) {
+		if (!rule && p->bans.sets && !put_length(&lengths, &wished.key[0])) {
 			policy_explain(error, 0,
-				       "%.100s: prefixes of %u other lengths are banned%s, and "
+				       "%.100s: prefixes of %u other lengths are banned, and "
 				       "more kinds would cost every packet a look: write it as "
 				       "longer or shorter ones",
-				       text, PACER_BAN_LENGTHS,
-				       t->n > 1 ? " now or under the policy before" : "");
+				       text, PACER_BAN_LENGTHS);
 			return BANS_WRONG;
 		}
 	}
@@ -219,13 +202,12 @@ static int check_wishes(const struct attached *a, const struct ban_tables *t, co
 
 /* The policies that have the table say before that it holds the ban, lest a kill leaves one for
  * which nobody asks. */
-static bool expect(struct attached *a, const struct ban_tables *t, uint32_t i,
-		   const struct pacer_ban_key *key, uint64_t now_ns)
+static bool expect(struct attached *a, const struct ban_tables *t, const struct pacer_ban_key *key,
+		   uint64_t now_ns)
 {
 	for (uint32_t k = 0; k < t->n; k++) {
 		struct pacer_policy *p = &a->copy[t->copy[k]].policy;
-		int news =
-		    ban_tables_same(a, t, i, k) ? ban_notes_expect(a->lines, p, key, now_ns) : 0;
+		int news = p->bans.sets ? ban_notes_expect(a->lines, p, key, now_ns) : 0;
 
 		if (news < 0)
 			return false;
@@ -245,7 +227,7 @@ enum ban_entered ban_enter(struct attached *a, const struct ban_tables *t, uint3
 
 	if (!p->bans.sets) /* no lines are its own: those at its base are another's */
 		return BAN_NO_ROOM;
-	if (!expect(a, t, i, key, q.now_ns))
+	if (!expect(a, t, key, q.now_ns))
 		return BAN_NO_LENGTH;
 	q.hash = pacer_ban_hash(key, secret);
 	return ban_tables_put(&q, secret, until_ns) ? BAN_ENTERED : BAN_NO_ROOM;
@@ -325,21 +307,27 @@ static bool are_keys(const struct attached *a, const struct ban_tables *t, uint3
 	return true;
 }
 
-/*
- * What is banned in force, under another policy as well: in its table, unless that is the same. 0,
- * also where it has no such rule, whose bans are nobody's there; or -1, and *why says why not.
- */
-static int enter_elsewhere(struct attached *a, const struct ban_tables *t, uint32_t i,
-			   const char *rule, const char *text, const struct wished *wished,
-			   uint64_t until_ns, struct policy_error *why)
+/* Bans of a rule that the i-th policy does not have are nobody's there. */
+static bool is_concerned(const struct ban_tables *t, uint32_t i, const char *rule)
 {
-	if (rule && find_rule(t->policy[i], rule) < 0)
-		return 0;
+	return !rule || find_rule(t->policy[i], rule) >= 0;
+}
+
+/*
+ * Is what is banned in force banned under the i-th policy as well, if it stands in the table of
+ * that? Else *why says why not.
+ */
+static bool holds_there(const struct attached *a, const struct ban_tables *t, uint32_t i,
+			const char *rule, const char *text, const struct wished *wished,
+			struct policy_error *why)
+{
 	if (!a->copy[t->copy[i]].policy.bans.sets)
-		return policy_fail(why, 0, "that policy keeps no table of bans");
-	if (!are_keys(a, t, i, rule, text, wished))
-		return policy_fail(why, 0, "rule %.100s counts by other keys there", rule);
-	return ban_tables_shared(a, t, i) ? 0 : enter_in(a, t, i, wished, until_ns, why);
+		policy_explain(why, 0, "that policy keeps no table of bans");
+	else if (!are_keys(a, t, i, rule, text, wished))
+		policy_explain(why, 0, "rule %.100s counts by other keys there", rule);
+	else
+		return true;
+	return false;
 }
 
 static void note_lack(struct bans_lack *lack, size_t which, const struct policy_error *why)
@@ -402,10 +390,12 @@ static void add_one(struct attached *a, const struct ban_tables *t, struct besid
 		return;
 	}
 	done->done++;
-	if (t->n > 1 && enter_elsewhere(a, t, 1, rule, wish->key, &wished, until_ns, &why))
+	if (t->n > 1 && is_concerned(t, 1, rule) &&
+	    !holds_there(a, t, 1, rule, wish->key, &wished, &why))
 		note_lack(&done->before, which, &why);
-	if (beside->is &&
-	    enter_elsewhere(&beside->a, &beside->t, 0, rule, wish->key, &wished, until_ns, &why))
+	if (beside->is && is_concerned(&beside->t, 0, rule) &&
+	    (!holds_there(&beside->a, &beside->t, 0, rule, wish->key, &wished, &why) ||
+	     enter_in(&beside->a, &beside->t, 0, &wished, until_ns, &why)))
 		note_lack(&done->in_shadow, which, &why);
 }
 

@@ -42,17 +42,9 @@ int ban_tables_open(const struct attached *a, struct ban_tables *t, struct polic
 	return 0;
 }
 
-bool ban_tables_same(const struct attached *a, const struct ban_tables *t, uint32_t i, uint32_t k)
+uint32_t ban_tables_owner(const struct attached *a, const struct ban_tables *t)
 {
-	const struct pacer_bans *one = &a->copy[t->copy[i]].policy.bans;
-	const struct pacer_bans *other = &a->copy[t->copy[k]].policy.bans;
-
-	return i == k || (one->sets && other->sets && one->base == other->base);
-}
-
-bool ban_tables_shared(const struct attached *a, const struct ban_tables *t, uint32_t i)
-{
-	return i && ban_tables_same(a, t, 0, i);
+	return t->n > 1 && !a->copy[t->copy[0]].policy.bans.sets;
 }
 
 void ban_tables_empty(struct attached *a, const struct pacer_policy *p,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Purpose: the tables of bans that a change by hand is made to: of the policy in force and, during
- * a trial, of the one before, unless that is none: of a load. Who uses them holds the lock
- * (copies.h).
+ * Purpose: the table of bans that a change by hand is made to, and the policies that have it: the
+ * one in force and, during a trial, the one before, unless that is none: of a load. A trial has no
+ * table of another size (plan/lay.c), so that there is never a second one. Who uses it holds the
+ * lock (copies.h).
  *
  * Memory: the policies, parsed, until ban_tables_close.
  */
@@ -23,10 +24,8 @@ void ban_tables_free_held(const struct attached *a, const struct pacer_bans *ban
 /* 0, or -1 with *error filled. */
 int ban_tables_open(const struct attached *a, struct ban_tables *t, struct policy_error *error);
 void ban_tables_close(struct ban_tables *t);
-/* Have the i-th policy and the k-th one table? */
-bool ban_tables_same(const struct attached *a, const struct ban_tables *t, uint32_t i, uint32_t k);
-/* Is the i-th the same table as that of a copy before? */
-bool ban_tables_shared(const struct attached *a, const struct ban_tables *t, uint32_t i);
+/* The policy whose table it is: the one in force, unless that has none and the one before has. */
+uint32_t ban_tables_owner(const struct attached *a, const struct ban_tables *t);
 /*
  * Empties the key's entries whose bans end at latest_ns or before, in its places under the policy's
  * secret and, while bans move, under the one before. The row of a key whose ban was lifted may be

@@ -334,9 +334,8 @@ static int wants_read(struct wants *w, const struct attached *a, const struct ba
 
 	if (!wish)
 		return 0;
-	for (uint32_t i = 0; i < t->n; i++)
-		if (note_kinds(w, a, &a->copy[t->copy[i]].policy.bans))
-			return -1;
+	if (note_kinds(w, a, &a->copy[t->copy[ban_tables_owner(a, t)]].policy.bans))
+		return -1;
 	for (size_t i = 0; i < w->n_wishes; i++)
 		if (want(w, wish[i].key, i, wish[i].until_ns) || want_as_keys(w, &wish[i], i))
 			return -1;
@@ -382,10 +381,9 @@ static bool is_banned(const struct attached *a, const struct pacer_policy *p,
 	       alike_until(a, p, &(size_t){0}, key, now_ns, &unused);
 }
 
-/* Returns how many bans were lifted, of which `first`, if there is one, has none. */
+/* Returns how many bans were lifted. */
 static size_t lift_table(struct attached *a, const struct pacer_policy *p,
-			 const struct pacer_policy *first, const struct policy *policy,
-			 const char *rule, struct wants *wants)
+			 const struct policy *policy, const char *rule, struct wants *wants)
 {
 	uint64_t now_ns = host_now_ns();
 	size_t lifted = 0;
@@ -408,8 +406,7 @@ static size_t lift_table(struct attached *a, const struct pacer_policy *p,
 		if (!pacer_ban_lift(line, &key, now_ns))
 			continue;
 		ban_tables_empty(a, p, &key, now_ns); /* its row */
-		lifted += !is_banned(a, p, &key, now_ns) &&
-			  (!first || !is_banned(a, first, &key, now_ns));
+		lifted += !is_banned(a, p, &key, now_ns);
 		for (; at && at < wants->at + wants->n && !strcmp(at->key, ban.key); at++)
 			wants->found[at->which] = true;
 	}
@@ -442,13 +439,10 @@ static int lift_of_tools(const struct attached *a, const struct wants *wants,
 static int lift_all(struct attached *a, const struct ban_tables *t, const char *rule,
 		    struct wants *wants, struct bans_done *done, struct policy_error *error)
 {
-	const struct pacer_policy *first = &a->copy[t->copy[0]].policy;
+	uint32_t i = ban_tables_owner(a, t);
 	int result = 0;
 
-	for (uint32_t i = t->n; i-- > 0;) /* the first is asked while it has them */
-		if (!ban_tables_shared(a, t, i))
-			done->done += lift_table(a, &a->copy[t->copy[i]].policy, i ? first : NULL,
-						 t->policy[i], rule, wants);
+	done->done += lift_table(a, &a->copy[t->copy[i]].policy, t->policy[i], rule, wants);
 	if (!rule)
 		result = lift_of_tools(a, wants, done, error);
 	ban_tables_note(a, t);

@@ -8,8 +8,8 @@
  * one rule, whether that bans by itself or not. The packet path looks for such bans only if a
  * policy says that there are some (ban_notes.h).
  *
- * Changes wait for each other (copies.h). While a policy is on trial, a ban is entered and lifted
- * in its table and in that of the policy before.
+ * Changes wait for each other (copies.h). A policy on trial and the one before have one table, as
+ * a trial changes no size (ban_tables.h).
  */
 #ifndef PACER_BANS_H
 #define PACER_BANS_H

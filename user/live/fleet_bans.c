@@ -180,7 +180,7 @@ int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct p
 	if (!secret_ready(a, error) && !ban_tables_open(a, &t, error)) {
 		for (size_t k = 0; k < n; k++) {
 			ban[k].done = set_one(a, &t, 0, &ban[k]);
-			if (t.n > 1 && !ban_tables_shared(a, &t, 1))
+			if (ban_tables_owner(a, &t)) /* it may come back */
 				(void)set_one(a, &t, 1, &ban[k]);
 		}
 		ban_tables_note(a, &t);

@@ -120,6 +120,10 @@ static int place_bans(const struct policy *policy, const struct compile_previous
 		plan->bans = PLAN_KEPT;
 		return 0;
 	}
+	if (old && old->sets && previous->trial)
+		return policy_fail(error, 0,
+				   "bans: on trial the table keeps its size, as it goes on if "
+				   "nobody confirms: apply another size without a trial");
 	if (claim(r, compile_ban_lines(bans), "bans", policy->bans, &bans->base, error))
 		return -1;
 	bans->filter = bans->base + bans->sets * PACER_BAN_WAYS;
