@@ -324,6 +324,9 @@ static void zsh_words(const struct verb *verb)
 		printf("\" ");
 	}
 	printf("))' \\\n");
+	for (const struct word_row *word = verb->words; word->name; word++)
+		if (word_takes_file(word))
+			printf("\t\t\t'4:file:{((words[(I)%s])) && _files}' \\\n", word->name);
 }
 
 static void zsh_verb(const struct verb *verb)
