@@ -200,6 +200,7 @@ static void draw_fleet(void)
 		step.of = OF_SOURCE;
 	step.run = run_fleet;
 	step.told.key = key_of(&copies[copies_in_force(&pacer)].policy, step.of, step.key);
+	step.told.was_ns = is.end_ns[step.of][step.key];
 	step.told.until_ns = draw() % 4 ? kernel_now_ns + (30 + draw() % 30) * SECOND : 0;
 	tell("the fleet says %.0f s of 10.0.0.%" PRIu32 "%s\n",
 	     step.told.until_ns ? (double)(step.told.until_ns - kernel_now_ns) / 1e9 : 0, step.key,

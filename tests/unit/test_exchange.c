@@ -834,6 +834,9 @@ static void test_a_session_that_ended(void **unused)
 	assert_true(exchange_step(&x, "guard", 2));
 	assert_null(lies.value);
 	assert_true(exchange_waits(&x));
+	x.items.on_trial = only()->filed = true; /* the policy that brought it */
+	assert_false(exchange_waits(&x));
+	x.items.on_trial = false;
 	assert_true(step());
 	assert_int_equal(there_s(), 100);
 	here(now + 200 * S); /* the same of what is there */

@@ -56,9 +56,32 @@ static struct pacer_ban_key key_of(uint8_t last)
 	return key;
 }
 
+struct looked {
+	struct pacer_ban_key key;
+	uint64_t until_ns;
+};
+
+static void note_end(const struct pacer_ban_key *key, uint64_t until_ns, void *arg)
+{
+	struct looked *looked = arg;
+
+	if (!memcmp(key, &looked->key, sizeof(*key)))
+		looked->until_ns = until_ns;
+}
+
+/* What is to be done to it as it is by now. */
+static struct fleet_ban seen_now(struct pacer_ban_key key, uint64_t until_ns)
+{
+	struct looked looked = {key, 0};
+
+	fleet_bans_each(&pacer, &which, note_end, &looked);
+	return (struct fleet_ban){
+	    .key = key, .until_ns = until_ns, .was_ns = looked.until_ns, .done = !until_ns};
+}
+
 static bool put(struct pacer_ban_key key, uint64_t until_ns)
 {
-	struct fleet_ban ban = {key, until_ns, !until_ns};
+	struct fleet_ban ban = seen_now(key, until_ns);
 
 	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), 0);
 	return ban.done;
@@ -217,6 +240,7 @@ static void test_lifted_with_its_row(void **unused)
 	struct pacer_ban_places at;
 	struct pacer_table table;
 	struct pacer_ban_ask q;
+	struct fleet_ban ban;
 
 	(void)unused;
 	begin(WITH_BANS);
@@ -228,8 +252,10 @@ static void test_lifted_with_its_row(void **unused)
 	for (uint32_t i = 0; i < 2; i++)
 		assert_true(
 		    pacer_ban_enter(&pacer.lines[at.set[i]], &q, q.now_ns + (i ? 60 : 1) * SECOND));
+	ban = (struct fleet_ban){.key = q.key, .was_ns = q.now_ns + 60 * SECOND};
 	q.now_ns = kernel_now_ns += 2 * SECOND;
-	assert_true(put(key_of(7), 0));
+	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), 0);
+	assert_true(ban.done);
 	assert_int_equal(banned(), 0);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(pacer.lines[at.set[i]].ban_until_ns, 0);
@@ -274,11 +300,49 @@ static void test_no_lock(void **unused)
 
 	(void)unused;
 	begin(WITH_BANS);
-	ban = (struct fleet_ban){key_of(7), kernel_now_ns + SECOND, false};
+	ban = seen_now(key_of(7), kernel_now_ns + SECOND);
 	kernel_no_lock = true;
 	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), -1);
 	kernel_no_lock = false;
 	assert_int_equal(banned(), 0);
+}
+
+/* It was banned, banned for longer or lifted here after the agent's look: so it stays. */
+static void test_changed_since_the_look(void **unused)
+{
+	const uint64_t ends_s[][2] = {{0, 20}, {20, 40}, {20, 0}};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(ends_s) / sizeof(*ends_s); i++)
+		for (int lifts = 0; lifts < 2; lifts++) {
+			struct fleet_ban ban;
+
+			begin(WITH_BANS);
+			if (ends_s[i][0])
+				assert_true(put(key_of(7), kernel_now_ns + ends_s[i][0] * SECOND));
+			ban = seen_now(key_of(7), lifts ? 0 : kernel_now_ns + 5 * SECOND);
+			assert_true(put(key_of(7),
+					ends_s[i][1] ? kernel_now_ns + ends_s[i][1] * SECOND : 0));
+			assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), 0);
+			assert_true(ban.changed && !ban.done);
+			assert_int_equal(banned(), ends_s[i][1] != 0);
+			assert_true(left_ns == ends_s[i][1] * SECOND);
+			end(NULL);
+		}
+}
+
+/* What has ended since is as it was looked at. */
+static void test_ended_since_the_look(void **unused)
+{
+	struct fleet_ban ban;
+
+	(void)unused;
+	begin(WITH_BANS);
+	assert_true(put(key_of(7), kernel_now_ns + SECOND));
+	ban = seen_now(key_of(7), kernel_now_ns + 5 * SECOND);
+	kernel_now_ns += SECOND;
+	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), 0);
+	assert_true(!ban.changed && ban.done && banned() == 1);
 }
 
 static void test_no_table(void **unused)
@@ -332,7 +396,7 @@ static void test_a_policy_that_cannot_be_read(void **unused)
 
 	(void)unused;
 	begin(WITH_BANS);
-	ban = (struct fleet_ban){key_of(7), kernel_now_ns + SECOND, false};
+	ban = seen_now(key_of(7), kernel_now_ns + SECOND);
 	copies[0].text[0] = '[';
 	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), -1);
 	assert_string_equal(error.text, "eth0: no memory for its policy");
@@ -352,6 +416,8 @@ int main(void)
 	    CASE(test_lifted_with_its_row),
 	    CASE(test_while_bans_move),
 	    CASE(test_no_lock),
+	    CASE(test_changed_since_the_look),
+	    CASE(test_ended_since_the_look),
 	    CASE(test_no_place_for_it),
 	    CASE(test_no_table),
 	    CASE(test_during_a_trial_without_a_table),

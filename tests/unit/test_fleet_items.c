@@ -21,6 +21,7 @@ static struct attached pacer = {.ifname = "eth0", .control = &control, .copy = c
 static struct fleet_items items;
 static uint32_t added, lifted; /* by the last change of the set */
 static bool fails, bans_read;
+static bool changed;	       /* since the look: the set or the ban */
 static struct fleet_bans bans; /* of the policy */
 static struct fleet_sets sets;
 static const struct fleet_element *lies_here; /* in each set; NULL: nothing new does */
@@ -29,7 +30,8 @@ static uint32_t serial;			      /* of what lies in each */
 static uint32_t asked;			      /* for a set, or to change one */
 static bool held;			      /* by a tool: the lock */
 static uint32_t in_force;
-static uint64_t banned_ns; /* until when somebody is; 0: nobody is */
+static uint64_t banned_ns;  /* until when somebody is; 0: nobody is */
+static uint64_t pending_ns; /* of a trial */
 
 uint64_t host_now_ns(void)
 {
@@ -40,6 +42,12 @@ uint32_t copies_in_force(const struct attached *a)
 {
 	(void)a;
 	return in_force;
+}
+
+uint64_t copies_pending_ns(const struct attached *a)
+{
+	(void)a;
+	return pending_ns;
 }
 
 bool fleet_bans_read(const struct fleet_bans *which, const char *text, struct pacer_ban_key *key)
@@ -77,10 +85,10 @@ void fleet_bans_text(const struct pacer_ban_key *key, char text[FLEET_BAN_TEXT])
 int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct policy_error *why)
 {
 	(void)a;
-	(void)ban;
-	(void)n;
 	asked++;
-	return policy_fail(why, 0, "there is none");
+	for (size_t i = 0; i < n; i++)
+		ban[i].changed = changed;
+	return changed ? 0 : policy_fail(why, 0, "there is none");
 }
 
 struct fleet_sets fleet_sets_of(const struct policy *policy)
@@ -146,6 +154,8 @@ int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
 	added = (uint32_t)(elements->add.n + elements->put.n);
 	lifted = (uint32_t)elements->del.n;
 	fleet_elements_free(elements);
+	if (changed)
+		return FLEET_SETS_CHANGED;
 	return fails ? policy_fail(why, 0, "eth0: set drop: no room") : 0;
 }
 
@@ -167,13 +177,13 @@ static int begin(void **unused)
 	items.exchange.items.whole = true;
 	memset(&error, 0, sizeof(error));
 	added = lifted = 0;
-	fails = bans_read = false;
+	fails = bans_read = changed = false;
 	bans = (struct fleet_bans){.n = 0};
 	sets = (struct fleet_sets){.n = 0};
 	lies_here = NULL;
 	is_empty = held = false;
 	serial = asked = in_force = 0;
-	banned_ns = 0;
+	banned_ns = pending_ns = 0;
 	return 0;
 }
 
@@ -340,6 +350,46 @@ static void test_a_value_that_does_not_fit(void **unused)
 	assert_true(step());
 	assert_int_equal(items.exchange.items.n, 1);
 	assert_string_equal(items.exchange.items.at[0].here.text, value);
+}
+
+/* It is looked at once more at once, and not counted as taken. */
+static void test_what_was_changed_since_the_look(void **unused)
+{
+	struct shared *s = &items.exchange.items;
+
+	(void)unused;
+	for (int ban = 0; ban < 2; ban++) {
+		begin(NULL);
+		assert_true(step());
+		changed = bans_read = true;
+		if (ban)
+			shared_there(s, "ban/someone", &(struct shared_word){.left_ns = 9 * S}, 5,
+				     now_ns);
+		else
+			other_says(1, 5, 9 * S);
+		asked = 0;
+		assert_true(step());
+		assert_int_equal(asked, 1); /* to change it */
+		assert_int_equal(s->at[0].todo, SHARED_TAKE);
+		assert_int_equal(s->count.taken + s->count.left_out, 0);
+		assert_true(now_ns - items.looked_ns >= 200000000ull);
+		assert_true(step());
+		assert_int_equal(asked, 4); /* at both sets, and to change it again */
+		fleet_items_free(&items);
+	}
+}
+
+/* What a trial brought is not told: while it is on trial, and as it gives way. */
+static void test_on_trial(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 4; i++) {
+		now_ns += S;
+		pending_ns = i & 1 ? 5 * S : 0;
+		in_force = items.copy ^ (i >> 1);
+		fleet_items_look(&items, &pacer);
+		assert_int_equal(items.exchange.items.on_trial, i != 0);
+	}
 }
 
 /* Bans of some rule, of sources or sets: without any of them nothing is asked of the store. */
@@ -678,7 +728,7 @@ static void test_what_a_table_of_bans_finds(void **unused)
 			fleet_items_look(&items, &pacer);
 			assert_int_equal(s->n, 1);
 			assert_int_equal(s->at[0].since, 20 * table + (first ? 0 : 10));
-			assert_false(s->at[0].begun);
+			assert_int_equal(s->at[0].begun, first); /* it may be of before */
 		}
 	}
 	memset(copies, 0, sizeof(copies));
@@ -733,6 +783,8 @@ int main(void)
 	    CASE(test_not_lifted),
 	    CASE(test_bans_that_fail),
 	    CASE(test_a_value_that_does_not_fit),
+	    CASE(test_what_was_changed_since_the_look),
+	    CASE(test_on_trial),
 	    CASE(test_what_a_policy_shares),
 	    CASE(test_bans_of_another_table),
 	    CASE(test_a_store_that_has_forgotten),

@@ -121,6 +121,187 @@ static void test_nothing_is_told_before_all_was_read(void **unused)
 	shared_free(&s);
 }
 
+/* It is told when it is confirmed; if it gives way, nothing of it was told. */
+static void test_what_a_trial_brings_is_not_told(void **unused)
+{
+	(void)unused;
+	for (int confirmed = 0; confirmed < 2; confirmed++) {
+		struct shared_batch b;
+		struct shared s;
+
+		read_nothing(&s);
+		s.on_trial = s.first = true;
+		s.found = SHARED_FILED;
+		look(&s, "k", SHARED_NEVER);
+		s.first = false;
+		s.found = SHARED_MADE; /* by hand */
+		shared_here(&s, "k", NULL, SHARED_NEVER, now);
+		look(&s, "by hand", SHARED_NEVER);
+		b = batch_of(&s);
+		assert_int_equal(b.n, 1);
+		assert_string_equal(s.at[b.at[0].item].key, "by hand");
+		shared_told(&s, &b, 7);
+		assert_false(shared_tells(&s, &s.at[0]));
+		s.on_trial = false;
+		if (confirmed) {
+			assert_true(shared_tells(&s, &s.at[0]));
+			b = batch_of(&s);
+			assert_int_equal(b.n, 1);
+			assert_string_equal(s.at[b.at[0].item].key, "k");
+		} else {
+			shared_begin(&s, NULL, NULL);
+			shared_list(&s);
+			shared_there(&s, "by hand", WORD(SHARED_NEVER), 7, now);
+			shared_listed(&s, now);
+			look(&s, NULL, 0);
+			look(&s, NULL, 0);
+			assert_int_equal(batch_of(&s).n, 0);
+		}
+		shared_free(&s);
+	}
+}
+
+/* It was changed here after the word had been heard: so it is told, and not overwritten. */
+static void test_a_change_here_before_a_word_is_taken(void **unused)
+{
+	(void)unused;
+	for (int heard = 0; heard < 2; heard++)
+		for (int lifted = 0; lifted < 2; lifted++) {
+			struct shared s;
+
+			read_nothing(&s);
+			says(&s, now + 5 * S, 7);
+			s.known = 8;
+			s.heard = heard ? 8 : 7;
+			shared_there(&s, "k", WORD(90 * S), 8, now);
+			assert_int_equal(s.at[0].todo, SHARED_TAKE);
+			look(&s, "k", now + 5 * S);
+			assert_int_equal(s.at[0].todo, SHARED_TAKE);
+			for (int i = 0; i < 2; i++)
+				look(&s, lifted ? NULL : "k", now + 600 * S);
+			assert_int_equal(s.at[0].todo, heard ? SHARED_TELL : SHARED_TAKE);
+			if (heard) {
+				struct shared_batch b = batch_of(&s);
+
+				assert_int_equal(b.at[0].follows, 8);
+				assert_int_equal(b.at[0].word.left_ns, lifted ? 0 : 600 * S);
+			}
+			shared_free(&s);
+		}
+}
+
+/* Its end is no lifting, though no look has seen it: the later word of another host holds. */
+static void test_an_end_lifts_no_later_word(void **unused)
+{
+	(void)unused;
+	for (int lost = 0; lost < 2; lost++) {
+		struct shared_batch b;
+		struct shared s;
+
+		read_nothing(&s);
+		look(&s, "k", now + S);
+		b = batch_of(&s);
+		assert_int_equal(b.n, 1);
+		if (lost)
+			shared_lost(&s, &b);
+		now += S;
+		shared_there(&s, "k", WORD(600 * S), 8, now);
+		assert_int_equal(s.at[0].todo, SHARED_TAKE);
+		shared_free(&s);
+	}
+}
+
+/* So who was away, and has it longer by a word from before, does not tell that again. */
+static void test_what_follows_a_lifting_for_long_says_so(void **unused)
+{
+	struct shared_batch b;
+	struct shared s, away;
+
+	(void)unused;
+	read_nothing(&s);
+	says(&s, now + 24 * 3600 * S, 7);
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	b = batch_of(&s);
+	shared_told(&s, &b, 8);
+	for (int hours = 2; hours < 4; hours++) { /* it is made, and then made longer */
+		look(&s, "k", now + hours * 3600 * S);
+		b = batch_of(&s);
+		assert_int_equal(b.at[0].word.left_ns, hours * 3600 * S);
+		assert_true(b.at[0].word.lies_ns > b.at[0].word.left_ns);
+		memset(&away, 0, sizeof(away));
+		look(&away, "k", now + 24 * 3600 * S);
+		shared_list(&away);
+		shared_there(&away, "k", &b.at[0].word, 9, now);
+		shared_listed(&away, now);
+		assert_int_equal(away.at[0].todo, SHARED_TAKE);
+		shared_free(&away);
+		shared_told(&s, &b, 7 + (uint64_t)hours);
+	}
+	shared_free(&s);
+
+	read_nothing(&s); /* what was only made longer follows nothing */
+	says(&s, now + 2 * 3600 * S, 7);
+	look(&s, "k", now + 3 * 3600 * S);
+	assert_int_equal(batch_of(&s).at[0].word.lies_ns, 0);
+	shared_free(&s);
+}
+
+/* The store's word ends before it is lifted there: then nothing counts over the file. */
+static void test_what_has_ended_and_a_file_brings(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+
+	(void)unused;
+	read_nothing(&s);
+	says(&s, now + 60 * S, 7);
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	s.first = true;
+	s.found = SHARED_FILED;
+	look(&s, "k", SHARED_NEVER);
+	now += 60 * S;
+	look(&s, "k", SHARED_NEVER);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_true(b.at[0].word.left_ns == SHARED_NEVER);
+	shared_free(&s);
+}
+
+/* Its lifting is told, and counts over the file. */
+static void test_what_was_lifted_and_a_file_brings_again(void **unused)
+{
+	struct shared_batch b;
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	says(&s, SHARED_NEVER, 7);
+	look(&s, NULL, 0);
+	look(&s, NULL, 0);
+	s.first = true;
+	s.found = SHARED_FILED;
+	look(&s, "k", SHARED_NEVER);
+	s.first = false;
+	s.found = SHARED_MADE;
+	look(&s, "k", SHARED_NEVER);
+	b = batch_of(&s);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.at[0].word.left_ns, 0);
+	shared_told(&s, &b, 8);
+	look(&s, "k", SHARED_NEVER);
+	assert_ptr_equal(shared_take(&s, &i), &s.at[0]);
+	assert_int_equal(s.at[0].there_ns, 0);
+	shared_taken(&s, &s.at[0], true);
+	look(&s, NULL, 0);
+	assert_int_equal(batch_of(&s).n, 0);
+	look(&s, "k", now + 60 * S); /* and by hand it is made again */
+	assert_int_equal(batch_of(&s).n, 1);
+	shared_free(&s);
+}
+
 static void test_what_ends_by_itself_is_not_lifted(void **unused)
 {
 	struct shared s;
@@ -1763,6 +1944,12 @@ int main(void)
 	    cmocka_unit_test(test_a_key_that_is_too_long),
 	    cmocka_unit_test(test_a_ban_is_told_and_its_lifting),
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
+	    cmocka_unit_test(test_what_a_trial_brings_is_not_told),
+	    cmocka_unit_test(test_a_change_here_before_a_word_is_taken),
+	    cmocka_unit_test(test_an_end_lifts_no_later_word),
+	    cmocka_unit_test(test_what_follows_a_lifting_for_long_says_so),
+	    cmocka_unit_test(test_what_was_lifted_and_a_file_brings_again),
+	    cmocka_unit_test(test_what_has_ended_and_a_file_brings),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_what_waits_is_not_said_otherwise),
 	    cmocka_unit_test(test_a_shorter_end_is_told),

@@ -274,6 +274,8 @@ static bool looked_at_all(const struct fleet_items *items)
 static void look(struct fleet_items *items, const struct attached *a)
 {
 	items->looked_ns = host_now_ns();
+	/* A trial that has ended is seen as one, or as another policy that is in force. */
+	items->exchange.items.on_trial = copies_pending_ns(a) || is_another(items, a);
 	exchange_look(&items->exchange);
 	items->exchange.items.found = SHARED_MADE;
 	items->exchange.items.first = !items->bans_looked;
@@ -312,6 +314,12 @@ static bool fails(const struct policy_error *why, struct policy_error *error)
 	return false;
 }
 
+/* What was changed here since the last look counts over the word that is to be taken. */
+static void look_soon(struct fleet_items *items)
+{
+	items->looked_ns = host_now_ns() - LOOK_NS;
+}
+
 static bool take_bans(struct fleet_items *items, struct attached *a, struct policy_error *error)
 {
 	static struct fleet_ban ban[TAKE_MAX];
@@ -325,6 +333,7 @@ static bool take_bans(struct fleet_items *items, struct attached *a, struct poli
 		if (!text || !fleet_bans_read(&items->bans, text, &ban[n].key))
 			continue;
 		ban[n].until_ns = item->there_ns;
+		ban[n].was_ns = item->here_ns;
 		of[n++] = item;
 	}
 	if (n && fleet_bans_set(a, ban, n, &why)) {
@@ -332,7 +341,10 @@ static bool take_bans(struct fleet_items *items, struct attached *a, struct poli
 		return items->busy || fails(&why, error);
 	}
 	for (i = 0; i < n; i++)
-		shared_taken(&items->exchange.items, of[i], ban[i].done);
+		if (ban[i].changed)
+			look_soon(items);
+		else
+			shared_taken(&items->exchange.items, of[i], ban[i].done);
 	return true;
 }
 
@@ -389,6 +401,7 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	struct policy_error why;
 	struct set_entry entry;
 	bool any = false, done;
+	int result;
 
 	if (host_now_ns() < items->again_ns[set])
 		return true;
@@ -401,7 +414,11 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	}
 	if (!any)
 		return true;
-	done = !fleet_sets_set(a, &items->sets, set, &elements, &why);
+	result = fleet_sets_set(a, &items->sets, set, &elements, &why);
+	look_soon(items); /* a change of the next is to be told from this one */
+	if (result == FLEET_SETS_CHANGED)
+		return true;
+	done = !result;
 	items->busy = !done && file_lock_given_up();
 	if (items->busy)
 		return true;

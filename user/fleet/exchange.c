@@ -92,7 +92,7 @@ bool exchange_waits(const struct exchange *x)
 	if (x->stale)
 		return true;
 	for (size_t i = 0; i < x->items.n; i++)
-		if (x->items.at[i].todo == SHARED_TELL)
+		if (shared_tells(&x->items, &x->items.at[i]))
 			return true;
 	return false;
 }

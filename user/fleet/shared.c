@@ -210,6 +210,33 @@ static void set_since(const struct shared *s, struct shared_item *item)
 		item->since = item->after = 0;
 }
 
+/* A word that is to be taken, and of which a change here may be of before it. */
+static bool is_unheard(const struct shared *s, const struct shared_item *item)
+{
+	return item->todo == SHARED_TAKE && item->revision > s->heard;
+}
+
+/*
+ * A policy's file has what was taken out here before that could be told. It is told all the same,
+ * and then the store's word is taken, which counts over files.
+ */
+static bool is_brought_again(const struct shared *s, struct shared_item *item)
+{
+	if (item->todo == SHARED_TELL && !item->here_ns && !item->over)
+		item->again |= s->found == SHARED_FILED;
+	return item->again;
+}
+
+static void settle_again(struct shared_item *item)
+{
+	if (!item->again || item->todo == SHARED_TELL)
+		return;
+	item->again = false;
+	item->here_ns = SHARED_NEVER; /* as files have it */
+	if (unlike(item)) /* nothing counts over it where the store's word has ended meanwhile */
+		item->todo = item->there_ns || item->lifted ? SHARED_TAKE : SHARED_TELL;
+}
+
 void shared_here(struct shared *s, const char *key, const struct shared_value *value,
 		 uint64_t until_ns, uint64_t now_ns)
 {
@@ -225,13 +252,14 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	}
 	item->seen = true;
 	item->missed = 0;
-	if (item->todo == SHARED_TAKE)
+	if (is_unheard(s, item) || is_brought_again(s, item))
 		return;
 	if (item->here_ns == until_ns && same(&item->here, of))
 		return;
 	item->here_ns = until_ns;
 	item->here = *of;
-	item->begun = s->found != SHARED_MADE || (!s->whole && !s->known);
+	item->begun = s->found != SHARED_MADE || s->first || (!s->whole && !s->known);
+	item->filed = s->found == SHARED_FILED;
 	set_since(s, item);
 	item->half = false;
 	item->over = false;
@@ -280,17 +308,23 @@ static bool ended(const struct shared_item *item, uint64_t now_ns)
 	return item->there_ns <= now_ns && now_ns - item->there_ns >= slack_ns;
 }
 
+/* What has ended here was not lifted, unless the store's word runs on: then it was made shorter. */
+static void run_out_here(struct shared_item *item, uint64_t now_ns)
+{
+	if (!item->here_ns || item->here_ns > now_ns)
+		return;
+	item->here_ns = 0;
+	if (item->todo == SHARED_TELL && item->there_ns <= now_ns)
+		item->todo = SHARED_NOTHING;
+}
+
 static void run_out(struct shared_item *item, uint64_t now_ns)
 {
 	if (ended(item, now_ns)) {
 		item->over |= item->lasts && item->there_ns && item->here_ns <= now_ns;
 		item->there_ns = 0;
 	}
-	if (item->here_ns && item->here_ns <= now_ns) {
-		item->here_ns = 0;
-		if (item->todo == SHARED_TELL && !item->there_ns) /* else it was made shorter */
-			item->todo = SHARED_NOTHING;
-	}
+	run_out_here(item, now_ns);
 	if (!item->here_ns && !item->there_ns && !item->doubt)
 		item->todo = item->over ? SHARED_TELL : SHARED_NOTHING;
 }
@@ -316,7 +350,8 @@ void shared_looked(struct shared *s, uint64_t now_ns)
 		struct shared_item *item = &s->at[i];
 
 		run_out(item, now_ns);
-		if (!item->seen && item->here_ns && item->todo != SHARED_TAKE)
+		settle_again(item);
+		if (!item->seen && item->here_ns && !is_unheard(s, item))
 			miss(s, item, now_ns);
 		if (is_over(s, item))
 			continue;
@@ -348,7 +383,7 @@ void shared_taken(struct shared *s, struct shared_item *item, bool done)
 		return;
 	}
 	s->count.taken++;
-	item->left = false;
+	item->left = item->filed = false;
 	item->here_ns = item->there_ns;
 	item->here = item->there;
 	if (item->here.by == SHARED_BY_CHANGE)
@@ -450,6 +485,7 @@ void shared_there(struct shared *s, const char *key, const struct shared_word *w
 	item->listed = true;
 	if (revision <= item->revision)
 		return;
+	run_out_here(item, now_ns);
 	if (item->over) /* it is not over any more */
 		item->todo = SHARED_NOTHING;
 	tried = is_tried(item, word, now_ns) && item->todo == SHARED_TELL;
@@ -550,6 +586,8 @@ static bool token(struct shared *s, uint64_t now_ns)
 	return true;
 }
 
+#define LIES_MORE_S 4 /* more than `lasts` asks for */
+
 /* For how many seconds the store has to keep what is told of it; 0: for ever. */
 static uint64_t ttl_of(const struct shared_item *item, uint64_t left_ns, uint64_t now_ns)
 {
@@ -562,12 +600,16 @@ static uint64_t ttl_of(const struct shared_item *item, uint64_t left_ns, uint64_
 		least_s = SHARED_LIFTED_S;
 	else if (item->lies_ns > now_ns)
 		least_s = (item->lies_ns - now_ns) / SECOND_NS + 1;
+	if (!least_s)
+		return ttl_s;
+	/* It is longer than until the end in any case, by which it is known to follow something. */
+	ttl_s += LIES_MORE_S;
 	if (least_s > SHARED_LIFTED_S)
 		least_s = SHARED_LIFTED_S;
 	return ttl_s > least_s ? ttl_s : least_s;
 }
 
-/* Is what lies there to be heard for long after its end? */
+/* Does what lies there say that it is to be heard after its end? */
 static bool lasts(uint64_t left_ns, uint64_t lies_ns)
 {
 	return left_ns && left_ns != SHARED_NEVER && lies_ns > 2 * SHARED_SLACK_NS &&
@@ -593,6 +635,11 @@ static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item 
 		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
 }
 
+bool shared_tells(const struct shared *s, const struct shared_item *item)
+{
+	return item->todo == SHARED_TELL && !(item->here_ns && item->filed && s->on_trial);
+}
+
 void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch)
 {
 	bool open = s->whole, never = false;
@@ -604,7 +651,7 @@ void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch)
 		struct shared_item *item = &s->at[i];
 		bool its = item->here_ns == SHARED_NEVER;
 
-		if (item->todo != SHARED_TELL || (item->here_ns && item->here_ns <= now_ns) ||
+		if (!shared_tells(s, item) || (item->here_ns && item->here_ns <= now_ns) ||
 		    (batch->n && its != never))
 			continue;
 		open = open && token(s, now_ns);
@@ -625,9 +672,10 @@ void shared_told(struct shared *s, const struct shared_batch *batch, uint64_t re
 {
 	for (size_t i = 0; i < batch->n; i++) {
 		struct shared_item *item = &s->at[batch->at[i].item];
+		bool lies = !batch->at[i].until_ns || batch->at[i].word.lies_ns;
 
 		item->revision = revision;
-		item->lies_ns = batch->at[i].lies_ns;
+		item->lies_ns = lies ? batch->at[i].lies_ns : 0; /* else it follows nothing */
 		item->there_ns = batch->at[i].until_ns;
 		item->there = batch->at[i].word.value;
 		item->doubt = item->over = false;

@@ -19,7 +19,9 @@
  * since its agent began, lifts it; what was made here since follows it, and is told. So does what
  * was made here after a lifting that had been read, or would have been if reading took no time:
  * that goes by the store's revision that was known at the look that found it first. And what was
- * changed here after a word that had been heard counts over that word, also if it ends before. What
+ * changed here after a word that had been heard counts over that word, also if it ends before, and
+ * if the word was not taken yet. What a policy on trial brought is not told before it is confirmed.
+ * What was lifted here, and is brought again by a policy before that was told, is lifted. What
  * the first look under another policy finds was there before: so it goes by what was heard when
  * that policy came. A write without an answer is made again, following the same revision: one of
  * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
@@ -43,7 +45,7 @@
  *
  * Concurrency: one caller at a time.
  *
- * Memory: 408 bytes an item.
+ * Memory: 416 bytes an item.
  */
 #ifndef PACER_FLEET_SHARED_H
 #define PACER_FLEET_SHARED_H
@@ -120,6 +122,8 @@ struct shared_item {
 	bool lasts;	/* ... and may be there for long after its end */
 	bool over;	/* so its end is to be told */
 	bool half;	/* it was here under the policy before, and is to be looked for yet */
+	bool filed;	/* what is here came with the policy */
+	bool again;	/* ... in place of what was lifted here, which is not told yet */
 };
 
 /* Of what a look finds, and is not known yet. */
@@ -147,6 +151,7 @@ struct shared {
 	uint64_t heard;	 /* up to this one all was heard; `known` is ahead while that is read */
 	uint64_t before; /* what was heard when the policy came into force */
 	bool starved;	 /* there was no memory for the last item */
+	bool on_trial;	 /* the policy may go again: what it brought is not told yet */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
 	uint64_t lacking;   /* of what is looked at: how many cannot be told */
 	struct shared_counts count;
@@ -236,6 +241,8 @@ void shared_listed(struct shared *s, uint64_t now_ns);
  */
 void shared_renewed(struct shared *s);
 
+/* Is it to be told? Not what a policy on trial brought: it may go with that. */
+bool shared_tells(const struct shared *s, const struct shared_item *item);
 /* What is to be written now; n 0: nothing. */
 void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch);
 /* It was done, at this revision. */

@@ -170,6 +170,15 @@ static bool set_one(struct attached *a, const struct ban_tables *t, uint32_t i,
 	return ban_enter(a, t, i, &ban->key, ban->until_ns) == BAN_ENTERED;
 }
 
+static bool has_changed(const struct attached *a, const struct ban_tables *t,
+			const struct fleet_ban *ban)
+{
+	uint64_t now_ns = host_now_ns();
+
+	return ban_tables_until(a, &a->copy[t->copy[0]].policy, &ban->key, now_ns) !=
+	       (ban->was_ns > now_ns ? ban->was_ns : 0);
+}
+
 int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct policy_error *error)
 {
 	int fd = copies_lock_of(a, error), result = -1;
@@ -179,7 +188,10 @@ int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct p
 		return -1;
 	if (!secret_ready(a, error) && !ban_tables_open(a, &t, error)) {
 		for (size_t k = 0; k < n; k++) {
-			ban[k].done = set_one(a, &t, 0, &ban[k]);
+			ban[k].changed = has_changed(a, &t, &ban[k]);
+			ban[k].done = !ban[k].changed && set_one(a, &t, 0, &ban[k]);
+			if (ban[k].changed)
+				continue;
 			if (ban_tables_owner(a, &t)) /* it may come back */
 				(void)set_one(a, &t, 1, &ban[k]);
 		}

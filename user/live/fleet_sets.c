@@ -53,6 +53,16 @@ static uint32_t id_at(const struct attached *a, uint32_t place)
 	return bpf_map_lookup_elem(a->sets_fd, &place, &id) ? 0 : id;
 }
 
+/* Of what lies there, in the set and beside it. */
+static void read_ids(const struct attached *a, const struct fleet_sets *sets, size_t i,
+		     uint32_t id[2])
+{
+	uint32_t copy = copies_in_force(a), number = sets->set[i].number;
+
+	id[0] = id_at(a, sets_maps_place(copy, number));
+	id[1] = id_at(a, sets_maps_hand_place(copy, number));
+}
+
 uint32_t fleet_sets_serial(const struct attached *a, const struct fleet_sets *sets, size_t i)
 {
 	uint32_t place = sets_maps_place(copies_in_force(a), sets->set[i].number);
@@ -110,14 +120,13 @@ int fleet_sets_each(const struct attached *a, struct fleet_sets *sets, size_t i,
 		    void (*each)(const struct fleet_element *element, void *arg), void *arg)
 {
 	const struct telling t = {sets->set[i].name, each, arg};
-	uint32_t copy = copies_in_force(a), number = sets->set[i].number;
-	uint32_t id[2] = {id_at(a, sets_maps_place(copy, number)),
-			  id_at(a, sets_maps_hand_place(copy, number))};
 	struct policy_error unused;
 	struct set_names names;
 	struct set_hand hand;
 	struct set_list list;
+	uint32_t id[2];
 
+	read_ids(a, sets, i, id);
 	if (memcmp(id, sets->set[i].seen, sizeof(id)) != 0 ||
 	    host_now_ns() >= sets->set[i].again_ns)
 		sets->set[i].looks = 0;
@@ -159,8 +168,14 @@ int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
 	struct set_entry one, other;
 	enum sets_shadow shadow;
 	struct sets_done done;
+	uint32_t id[2];
 	int result = 0;
 
+	read_ids(a, sets, i, id);
+	if (memcmp(id, sets->set[i].seen, sizeof(id)) != 0) {
+		fleet_elements_free(elements);
+		return FLEET_SETS_CHANGED;
+	}
 	if (elements->del.n && set_list_sort(&elements->del, &one, &other))
 		result = policy_fail(error, 0, "%s: no memory", a->ifname);
 	if (!result && elements->del.n)

@@ -63,7 +63,13 @@ struct fleet_elements {
 
 void fleet_elements_free(struct fleet_elements *elements);
 
-/* 0, or -1 with *error filled: then some of it may have been done. Both are emptied. */
+/* It was changed since it was looked at (fleet_sets_each), and stays so. */
+#define FLEET_SETS_CHANGED 1
+
+/*
+ * 0, FLEET_SETS_CHANGED, or -1 with *error filled: then some of it may have been done. *elements is
+ * emptied.
+ */
 int fleet_sets_set(struct attached *a, const struct fleet_sets *sets, size_t i,
 		   struct fleet_elements *elements, struct policy_error *error);
 
