@@ -27,6 +27,7 @@
 #define BUILD                                                                                  \
 	"%s: was saved by another build of ABI version 11, whose state has other sizes: load " \
 	"without it"
+#define LARGEST (66ll << 30)
 #define REGULAR "%s: is no regular file: name one that save wrote"
 
 /* Where the header, which state_file.c alone knows, has what is damaged here. */
@@ -958,14 +959,19 @@ static void its_name_may_not_last(void **unused)
 
 static enum { READS, INTERRUPTED, IN_PARTS, SHORTER } reads; /* how it is read */
 
-static size_t got; /* of it, so far */
+static size_t got;   /* of it, so far */
+static size_t taken; /* of any, by whole reads */
 
 ssize_t __real_read(int fd, void *to, size_t bytes);
 ssize_t __wrap_read(int fd, void *to, size_t bytes);
 ssize_t __wrap_read(int fd, void *to, size_t bytes)
 {
-	if (reads == READS)
-		return __real_read(fd, to, bytes);
+	if (reads == READS) {
+		ssize_t is = __real_read(fd, to, bytes);
+
+		taken += is > 0 ? (size_t)is : 0;
+		return is;
+	}
 	if (reads == INTERRUPTED) {
 		reads = IN_PARTS;
 		errno = EINTR;
@@ -996,6 +1002,24 @@ static void read_in_parts(void **unused)
 	assert_int_equal(state_read(path, &s, &error), -1);
 	assert_non_null(strstr(error.text, ": the state cannot be read: Input/output error"));
 	reads = READS;
+}
+
+/* Of a large file that is none, no more than a header is read. */
+static void large(void **unused)
+{
+	(void)unused;
+	taken = 0;
+	put(NULL, 0);
+	assert_int_equal(truncate(path, 64 << 20), 0);
+	refused(path, NONE);
+	assert_int_equal(taken, HEADER);
+	put(whole, n);
+	assert_int_equal(truncate(path, 64 << 20), 0);
+	taken = 0;
+	refused(path, CUT);
+	assert_int_equal(taken, HEADER);
+	/* as many lines as there may be, each in use, are no more than this */
+	assert_true((sizeof(struct pacer_line) + 1) * PACER_LINES_MAX + n <= LARGEST);
 }
 
 /* All that its header says comes back. */
@@ -1055,7 +1079,7 @@ static void no_files(void **unused)
 	refused(other, REGULAR);
 	unlink(other);
 	fd = open(beside("huge", 0), O_WRONLY | O_CLOEXEC);
-	assert_int_equal(ftruncate(fd, (64ll << 30) + 1), 0);
+	assert_int_equal(ftruncate(fd, LARGEST + 1), 0);
 	snprintf(other, sizeof(other), "%s/huge", folder);
 	refused(other, "%s: the state cannot be read: File too large");
 	unlink(other);
@@ -1085,6 +1109,7 @@ int main(void)
 	    cmocka_unit_test(no_second_descriptor),
 	    cmocka_unit_test(not_looked_at),
 	    cmocka_unit_test(read_in_parts),
+	    cmocka_unit_test(large),
 	    cmocka_unit_test(failed_once),
 	    cmocka_unit_test(its_name_may_not_last),
 	    cmocka_unit_test(of_a_header),

@@ -20,7 +20,7 @@
 #define ORDER	       0x01020304u
 #define BESIDE	       ".unfinished-" /* a name that nobody gives a copy */
 #define ANY	       6	      /* letters behind it */
-#define BYTES_MAX      (64ull << 30)
+#define BYTES_MAX      (66ull << 30)  /* PACER_LINES_MAX lines and all else take less */
 #define RUN_LINES      4096u /* lines that are looked at together for being empty at the end */
 #define WITHOUT_SETS   1u    /* the version before */
 #define SUM_BYTES      sizeof(uint32_t)
@@ -425,24 +425,18 @@ static int open_whole(const char *file, size_t *bytes, struct policy_error *erro
 	return -1;
 }
 
-static int read_whole(struct in *in, struct policy_error *error)
+/* Its bytes up to this one. */
+static int read_up_to(int fd, struct in *in, size_t bytes, struct policy_error *error)
 {
-	int fd = open_whole(in->file, &in->bytes, error);
-	size_t got = 0;
-
-	if (fd < 0)
-		return -1;
-	in->at = malloc(in->bytes + 1);
-	errno = in->at ? 0 : ENOMEM;
-	while (in->at && got < in->bytes) {
-		ssize_t n = read(fd, in->at + got, in->bytes - got);
+	errno = 0;
+	while (in->next < bytes) {
+		ssize_t n = read(fd, in->at + in->next, bytes - in->next);
 
 		if (!n || (n < 0 && errno != EINTR))
 			break; /* at 0 it has become shorter meanwhile */
-		got += n > 0 ? (size_t)n : 0;
+		in->next += n > 0 ? (size_t)n : 0;
 	}
-	close(fd);
-	if (in->at && got == in->bytes)
+	if (in->next == bytes)
 		return 0;
 	return not_read(in->file, errno ? errno : EIO, error);
 }
@@ -458,11 +452,9 @@ static size_t set_counts_bytes(const struct header *h)
 	return h->version == WITHOUT_SETS ? 0 : sizeof(((struct state *)NULL)->set_count);
 }
 
-/* Whose file is it, and is it whole? */
-static int check(const struct in *in, const struct header *h, struct policy_error *error)
+/* Is it a file of ours, and as long as it says? */
+static int check_head(const struct in *in, const struct header *h, struct policy_error *error)
 {
-	uint32_t sum;
-
 	if (in->bytes < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
 		return policy_fail(error, 0, "%.200s: is no saved state of a pacer, or cut off",
 				   in->file);
@@ -477,8 +469,16 @@ static int check(const struct in *in, const struct header *h, struct policy_erro
 		    "%.200s: has version %u of saved state, this tool reads %u: load "
 		    "without it",
 		    in->file, h->version, STATE_FILE_VERSION);
+	return h->file_bytes == in->bytes ? 0 : cut_off(in->file, error);
+}
+
+/* Is it whole, and of this build? */
+static int check(const struct in *in, const struct header *h, struct policy_error *error)
+{
+	uint32_t sum;
+
 	memcpy(&sum, in->at + in->bytes - SUM_BYTES, SUM_BYTES);
-	if (h->file_bytes != in->bytes || sum_over(0, in->at, in->bytes - SUM_BYTES) != sum)
+	if (sum_over(0, in->at, in->bytes - SUM_BYTES) != sum)
 		return cut_off(in->file, error);
 	if (h->abi != PACER_ABI_VERSION)
 		return policy_fail(error, 0,
@@ -569,26 +569,44 @@ static bool read_body(struct in *in, const struct header *h, struct state *s)
 	return s->policy && state_is_sound(s);
 }
 
-static int read_checked(struct in *in, struct state *s, struct policy_error *error)
+/*
+ * All of it to in->at, to be freed. Its header comes first: any other file may be as large as the
+ * disk.
+ */
+static int read_whole(int fd, struct in *in, struct header *h, struct policy_error *error)
 {
-	struct header h = {.order = 0};
+	struct in head = {in->file, (unsigned char *)h, in->bytes, 0};
+
+	memset(h, 0, sizeof(*h));
+	if (read_up_to(fd, &head, in->bytes < sizeof(*h) ? in->bytes : sizeof(*h), error) ||
+	    check_head(in, h, error))
+		return -1;
+	in->at = malloc(in->bytes);
+	if (!in->at)
+		return not_read(in->file, ENOMEM, error);
+	memcpy(in->at, h, sizeof(*h));
+	in->next = sizeof(*h);
+	return read_up_to(fd, in, in->bytes, error);
+}
+
+static int read_checked(struct in *in, const struct header *h, struct state *s,
+			struct policy_error *error)
+{
 	bool no_memory;
 
-	if (in->bytes >= sizeof(h))
-		memcpy(&h, in->at, sizeof(h));
-	if (check(in, &h, error))
+	if (check(in, h, error))
 		return -1;
-	if (state_init(s, h.n_lines))
+	if (state_init(s, h->n_lines))
 		return policy_fail(error, 0, "%.200s: no memory for its %llu lines of state",
-				   in->file, (unsigned long long)h.n_lines);
-	s->clocks = h.clocks;
+				   in->file, (unsigned long long)h->n_lines);
+	s->clocks = h->clocks;
 	s->clocks.boot_id[CLOCKS_BOOT_ID - 1] = 0;
-	s->frozen = h.frozen;
-	s->secret_ready = h.secret_ready;
-	memcpy(s->secret, h.secret, sizeof(s->secret));
-	in->next = sizeof(h);
+	s->frozen = h->frozen;
+	s->secret_ready = h->secret_ready;
+	memcpy(s->secret, h->secret, sizeof(s->secret));
+	in->next = sizeof(*h);
 	errno = 0;
-	if (read_body(in, &h, s))
+	if (read_body(in, h, s))
 		return 0;
 	no_memory = errno == ENOMEM;
 	state_free(s);
@@ -598,11 +616,17 @@ static int read_checked(struct in *in, struct state *s, struct policy_error *err
 int state_read(const char *file, struct state *s, struct policy_error *error)
 {
 	struct in in = {.file = file};
-	int result = read_whole(&in, error);
+	struct header h;
+	int fd = open_whole(file, &in.bytes, error), result;
 
 	memset(s, 0, sizeof(*s));
+	if (fd < 0)
+		return -1;
+	result = read_whole(fd, &in, &h, error);
+	close(fd);
 	if (!result)
-		result = read_checked(&in, s, error);
+		result = read_checked(&in, &h, s, error);
+	explicit_bzero(&h, sizeof(h)); /* it holds the secret */
 	free(in.at);
 	return result;
 }
