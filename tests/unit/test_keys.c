@@ -151,6 +151,17 @@ static void test_lists(void **unused)
 	    {"\n# none\n", '\n', NULL, 0},
 	    {"a\n\na\n", '\n', NULL, 3},
 	    {"a\n-\n", '\n', NULL, 2},
+	    /* a mark of UTF-8 is none of the first key's */
+	    {"\xef\xbb\xbf"
+	     "a\n\xef\xbb\xbf"
+	     "b\n",
+	     '\n',
+	     "a|\xef\xbb\xbf"
+	     "b",
+	     0},
+	    {"\xef\xbb\xbf# keys\na\n", '\n', "a", 0},
+	    {"\xef\xbb\xbf", '\n', NULL, 0},
+	    {"\xef\xbb", '\n', "\xef\xbb", 0},
 	};
 
 	(void)unused;

@@ -145,6 +145,8 @@ int keys_parse(const char *text, size_t len, char separator, struct keys_list *l
 	*list = (struct keys_list){.name = calloc(KEYS_MAX, sizeof(*list->name))};
 	if (!list->name)
 		return policy_fail(error, POLICY_NO_MEMORY, "no memory for the keys");
+	if (separator == '\n' && len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+		text += 3; /* the mark with which some editors begin UTF-8 */
 	for (const char *next; text; text = next) {
 		const char *stop = memchr(text, separator, (size_t)(end - text));
 

@@ -70,8 +70,8 @@ struct keys_given {
 
 /*
  * Reads the keys of a text, separated by commas or one on a line. A comma may be at the end. Blank
- * lines and lines that begin with # are skipped. 0, or -1 with *error filled (a line of 0: none).
- * The list is to be freed.
+ * lines and lines that begin with # are skipped, and so is a byte order mark before the first of
+ * lines. 0, or -1 with *error filled (a line of 0: none). The list is to be freed.
  */
 int keys_parse(const char *text, size_t len, char separator, struct keys_list *list,
 	       struct policy_error *error);
