@@ -435,8 +435,8 @@ static void test_lifted_with_its_row(void **unused)
 /* --- a full table ------------------------------------------------------------------------------
  */
 
-/* It is three quarters full before a key finds no room, and what was banned stays so: a ban may
- * move over to its other set, and none is lost by that. */
+/* It is three quarters full before one of these finds no room, and what was banned stays so: a ban
+ * may move over to its other set, and none is lost by that. */
 static void test_full(void **unused)
 {
 	char text[64];
@@ -570,7 +570,7 @@ static uint32_t banned_sources(void)
 	return n;
 }
 
-/* A table of another size that is three quarters full has room for all. */
+/* A table of another size that they fill to three quarters has room for all of these. */
 static void test_room_in_another_size(void **unused)
 {
 	char text[64];
