@@ -161,6 +161,20 @@ static const struct text right[] = {
     {"192.0.2.0/24," LONG48 "xxxxxxxxxxxxxxX\n", "192.0.2.0/24=" LONG48 "xxxxxxxxxxxxxxX", 2},
     {"192.0.2.0/24,C\xc3\xb4te d'Ivoire\n", "192.0.2.0/24=C\xc3\xb4te d'Ivoire", 2},
     {"192.0.2.0/24,\"X # Y\" # a comment\n", "192.0.2.0/24=X # Y", 2},
+    /* A length in a field of its own, as in pfx2as: with a value behind it, or none asked for. */
+    {"1.0.0.0\t24\t13335\n8.0.0.0\t9\t3356_209\n2001:db8::\t32\t64496\n9.9.9.9\t32\t19281\n",
+     "1.0.0.0/24=13335 8.0.0.0/9=3356_209 9.9.9.9=19281 2001:db8::/32=64496", 3},
+    {"1.0.0.0\t24\t13335\n8.0.0.0\t9\t3356,209\n", "1.0.0.0/24 8.0.0.0/9", 0},
+    {"network,bits,as\n\"1.0.0.0\", \"24\" ,AS1\n0.0.0.0,0,AS2\n1.0.1.0/24,9,AS3\n",
+     "0.0.0.0/0=AS2 1.0.0.0/24=AS1 1.0.1.0/24=AS3", 3},
+    {"1.0.0.0,24\n8.0.0.0,9\n192.0.2.1\n", "1.0.0.0/24 8.0.0.0/9 192.0.2.1", 0},
+    /* Other numbers: a count, a port, or the value. The first line where it can tell, tells. */
+    {"192.0.2.1\t9\n198.51.100.0\t24\n", "192.0.2.1 198.51.100.0", 0},
+    {"192.0.2.1,32\n192.0.2.2,22,ssh\n192.0.2.4,30\n", "192.0.2.1 192.0.2.2 192.0.2.4", 0},
+    {"192.0.2.0,33,XY\n192.0.2.4,30,XY\n", "192.0.2.0=XY 192.0.2.4=XY", 3},
+    {"192.0.2.1,x\n8.0.0.0,9\n", "8.0.0.0/9 192.0.2.1", 0},
+    {"192.0.2.0,24\n198.51.100.0\t8\n2001:db8::,32\n", "192.0.2.0=24 198.51.100.0=8 2001:db8::=32",
+     2},
     {"start_ip,end-ip,country\n192.0.2.0/24,a,1\n192.0.2.0/24,b,1\n192.0.2.0/25,c,2\n",
      "192.0.2.0/24=1 192.0.2.0/25=2", 3},
 };
@@ -189,6 +203,9 @@ struct bad {
 #define NO_END	 "each prefix has a line, with all its fields"
 #define WRITE	 "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
 
+#define IS_NO_LENGTH(field, address, line)                               \
+	"'" field "' is no length of a prefix that begins with " address \
+	", and field 2 of line " line " is one: mend it, or leave that field out of all lines"
 #define LINE	 "begin a line with elements =, as nft list set does"
 #define BRACES	 "write elements = { 192.0.2.0/24, ... }"
 #define ALONE	 "list one alone: nft list set FAMILY TABLE NAME"
@@ -374,6 +391,16 @@ static const struct bad bad[] = {
     {"192.0.2.0/24,\"X\nY\"\n", 1, "a quote without its end: '192.0.2.0/24,\"X': " NO_END, 2},
     {"192.0.2.0/24,a\n \"192.0.2.0/24,XY\n", 2,
      "a quote without its end: '\"192.0.2.0/24,XY': " NO_END, 0},
+    /* A length in a field of its own, and what is none. */
+    {"1.0.0.0\t24\t13335\n1.0.1.1\t24\t13335\n", 2, IS_NO_LENGTH("24", "1.0.1.1", "1"), 3},
+    {"# x\n1.0.0.0,24\n1.0.2.0,24\n1.0.1.0,33\n", 4, IS_NO_LENGTH("33", "1.0.1.0", "2"), 0},
+    {"1.0.0.0,24\n2001:db8::,129\n", 2, IS_NO_LENGTH("129", "2001:db8::", "1"), 0},
+    {"1.0.0.0,24,X\n1.0.1.0,,X\n", 2, IS_NO_LENGTH("", "1.0.1.0", "1"), 3},
+    {"1.0.0.0,24\n1.0.1.0,24 x\n", 2, IS_NO_LENGTH("24 x", "1.0.1.0", "1"), 0},
+    {"1.0.0.0,24\n1.0.1.0,192.0.2.0/24\n", 2,
+     "two prefixes: with '192.0.2.0/24': write one on a line", 0},
+    {"1.0.0.0\t24\t1\n1.0.0.0\t24\t2\n", 2, "1.0.0.0/24 is 2 here and 1 in line 1: leave one out",
+     3},
     /* A heading is the first line, or none. */
     {"192.0.2.0/24,XY\nnetwork,country\n", 2, "no address, prefix or range 'network': " WRITE, 2},
     {"Not Found\n", 1, "1 field, and value is field 2: add it, or say which it is", 2},

@@ -30,8 +30,10 @@ struct reading {
 	struct set_word set;   /* the name of the ipset, or of the set of nft */
 	struct set_word table; /* of nft: the last one that was named, and the set's */
 	struct set_word table_of_set;
-	unsigned int netmask; /* of the ipset: the length that its elements do not show; 0: none */
-	uint8_t family;	      /* of that */
+	unsigned int netmask;  /* of the ipset: the length that its elements do not show; 0: none */
+	uint8_t family;	       /* of that */
+	uint32_t lengths_from; /* the line that says that second fields are lengths; 0: none has */
+	bool no_lengths;       /* they are other numbers */
 };
 
 struct shown {
@@ -624,6 +626,57 @@ static int two_addresses(struct reading *r, const struct set_word *field, uint16
 	return add_element(r, range, value);
 }
 
+static bool is_number(struct set_word word)
+{
+	for (size_t i = 0; i < word.n; i++)
+		if (word.at[i] < '0' || word.at[i] > '9')
+			return false;
+	return word.n;
+}
+
+/*
+ * "192.0.2.0,24,64496": is the second field the length of the prefix? Lists have counts and ports
+ * there, too. So the first number says it for all lines: it is a length where it leaves the address
+ * no host bits. One that says the address alone is as good as none.
+ */
+static bool has_length(struct reading *r, struct set_word first, struct set_word second,
+		       enum set_wrong wrong, const struct set_range *range)
+{
+	struct set_range address;
+
+	if (r->lengths_from || r->no_lengths || !is_number(second))
+		return r->lengths_from;
+	r->no_lengths = wrong != SET_RIGHT;
+	(void)set_range_read(first, &address);
+	if (!wrong && !set_range_within(&address, range))
+		r->lengths_from = r->line;
+	return r->lengths_from;
+}
+
+/* An address, and a field behind it that may be its length, and is not the value. */
+static int address_and_field(struct reading *r, struct set_word first, struct set_word second,
+			     uint16_t value)
+{
+	char text[128];
+	struct set_word prefix = {text, 0};
+	struct set_range range;
+	enum set_wrong wrong;
+
+	snprintf(text, sizeof(text), "%.*s/%.*s", (int)first.n, first.at,
+		 (int)(second.n < SHOWN ? second.n : SHOWN), second.at);
+	prefix.n = strlen(text);
+	wrong = set_range_read(prefix, &range);
+	if (!has_length(r, first, second, wrong, &range))
+		return add_element(r, first, value);
+	if (!wrong)
+		return add_range(r, &range, value);
+	return policy_fail(
+	    r->error, (int)r->line,
+	    "'%s' is no length of a prefix that begins with %.*s, and field 2 of line "
+	    "%u is one: mend it, or leave that field out of all lines",
+	    shown(second).text, (int)first.n, first.at, r->lengths_from);
+}
+
 /* The names of the fields, as the first line of a table has them. */
 static bool is_heading(const struct reading *r, struct set_word first, size_t fields)
 {
@@ -677,6 +730,8 @@ static int read_fields(struct reading *r, struct set_word line)
 		return two_addresses(r, field, value);
 	if (n > 1 && !r->source->value_field && is_another(first, unquoted(field[1])))
 		return wrong(r, "two prefixes: with", unquoted(field[1]), "write one on a line");
+	if (n > 1 && r->source->value_field != 2 && set_is_address(first))
+		return address_and_field(r, first, unquoted(field[1]), value);
 	return add_element(r, first, value);
 }
 

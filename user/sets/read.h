@@ -5,8 +5,8 @@
  *
  * A line is an address, a prefix, or a range (192.0.2.1-192.0.2.9), of either family. '#' or ';'
  * begins a comment. Read as they are, too: fields between commas or tabs (CSV), of which the first
- * is an address or a prefix; what `ipset save NAME` prints, whose netmask is the length of each
- * element; elements of an nft set, in braces.
+ * is an address or a prefix, or the first two are an address and its length; what `ipset save NAME`
+ * prints, whose netmask is the length of each element; elements of an nft set, in braces.
  *
  * Memory: the text while it is read, and the list. One thread.
  */
