@@ -84,6 +84,15 @@ stopped()
 	: >"$work/f2b/log"
 }
 
+# stopped_well: what it did until its end was no error.
+stopped_well()
+{
+	fail2ban stop >/dev/null
+	wait "$pid" || true
+	! logged 1 ERROR || fail "$(grep ERROR "$work/f2b/log")"
+	: >"$work/f2b/log"
+}
+
 # refusal JAIL SOURCE [AGO]: a line that makes the jail ban, of so many seconds ago.
 refusal()
 {
@@ -255,12 +264,60 @@ several_interfaces()
 
 	wide
 	configured
-	jail one 600 'interface="lo s0"' >"$work/f2b/jail.conf"
+	jail one 600 'interface="lo none s0"' >"$work/f2b/jail.conf"
 	started
 	refusal one 10.77.0.11
 	until_true 10 banned 10.77.0.11 || fail "not banned: $(cat "$work/f2b/log")"
 	until_true 10 logged 1 'ERROR.*xdp-pacer: lo: has no pacer' || fail "$(cat "$work/f2b/log")"
+	until_true 10 logged 1 'ERROR.*xdp-pacer: none: ' || fail "$(cat "$work/f2b/log")"
 	stopped
+}
+
+# None of them has one: no command is run that has no interface.
+no_paced_interface()
+{
+	local jails=1
+
+	wide
+	configured
+	jail one 600 'interface="lo none"' >"$work/f2b/jail.conf"
+	started
+	refusal one 10.77.0.11
+	until_true 10 logged 1 'ERROR.*xdp-pacer: lo: has no pacer' || fail "$(cat "$work/f2b/log")"
+	until_true 10 logged 1 'Failed to execute ban jail' || fail "$(cat "$work/f2b/log")"
+	! logged 1 'it wants IFACE' || fail "$(cat "$work/f2b/log")"
+	stopped
+}
+
+# Two interfaces with one state have one ban, which is made and lifted once, without an error; two with a state each
+# have one each.
+shared_or_not()
+{
+	local jails=1 shared
+
+	in_client ip link add c1 type veth peer name s1 netns "$SERVER"
+	in_server ip link set s1 up
+	wide
+	for shared in --shared ""; do
+		pacer unload s0 >/dev/null
+		pacer load s0 s1 -c "$work/wide.yaml" ${shared:+"$shared"} >/dev/null
+		configured
+		jail one 600 'interface="s0 s1"' >"$work/f2b/jail.conf"
+		started
+		refusal one 10.77.0.11
+		until_true 10 banned 10.77.0.11 || fail "not banned: $(cat "$work/f2b/log")"
+		until_true 10 is_banned_on s1 || fail "not banned on s1: $(cat "$work/f2b/log")"
+		fail2ban set one unbanip 10.77.0.11 >/dev/null
+		until_true 10 banned "" || fail "not lifted: $(cat "$work/f2b/log")"
+		stopped_well
+		! is_banned_on s1 || fail "not lifted on s1"
+		pacer unload s1 >/dev/null
+	done
+}
+
+is_banned_on()
+{
+	pacer ban "$1" list | grep -qF 10.77.0.11
 }
 
 net_up
@@ -270,4 +327,6 @@ check two_jails two_jails
 check longer_each_time longer_each_time
 check under_a_rule under_a_rule
 check several_interfaces several_interfaces
+check no_paced_interface no_paced_interface
+check shared_or_not shared_or_not
 finish
