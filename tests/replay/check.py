@@ -398,6 +398,48 @@ def why_more():
             assert [found[k] for k in ("fate", "reason", "wait_ns")] == [fate, "bad_header", wait_ns], found
 
 
+def tunnelled(source):
+    """An Ethernet frame: GRE of others around a datagram from that source."""
+    def ip(proto, src, dst, body):
+        return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(body), 1, 0, 64, proto, 0,
+                           *(ipaddress.ip_address(a).packed for a in (src, dst))) + body
+
+    inner = ip(17, source, "10.0.0.1", struct.pack(">4H", 1000, 53, 8, 0))
+    return b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + ip(47, "10.77.1.1", "10.77.1.2", b"\0\0\x08\0" + inner)
+
+
+def why_tunnels():
+    """A rule for a source's own packets hides none of those for its packets in tunnels, nor the other way round."""
+    frame = tunnelled("192.0.2.2")
+    with open(path("tunnels.made"), "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1))
+        for i in range(5):
+            f.write(struct.pack("<IIII", 1, i * 1000, len(frame), len(frame)) + frame)
+    own, any_own = "{name: own, match: {src: 192.0.2.0/24}, verdict: pass}", "{name: own, verdict: pass}"
+    inside = "{name: in, match: {inner: yes%s}, limits: [{key: src, packets: 1, window: 3s}], ban: 1m}"
+    drop = "{name: %s, match: {inner: yes}, verdict: drop}"
+    by_src = inside % ", src: 192.0.2.2"
+
+    def ask(*rules, args=("--json",)):
+        given = f"rules: [{', '.join(rules)}]\nelse: drop\n"
+        return run("why", "192.0.2.2", "-c", "-", "--replay", path("tunnels.made"), *args, input=given).stdout
+
+    assert rows(f"rules: [{own}, {inside % ''}]", "tunnels.made")[4]["reason"] == "ban"
+    for first in (own, any_own):  # what PPPoE carries falls under no rule for all
+        said = json.loads(ask(first, inside % ""))["rules"]
+        assert [r["name"] for r in said] == ["own", "in"] and said[0]["all"], said
+    assert json.loads(ask(own, inside % ""))["rules"][1]["limits"][0]["banned_ns"] > 59e9
+    assert "in.limits[0]: 1 packet" in ask(own, inside % "", args=())
+    # Of several for what is in tunnels the first has all of it, and the source's own packets still have theirs.
+    for rules, names, rest in (([own, drop % "in", drop % "later"], ["own", "in"], None),
+                               ([by_src, drop % "later", own], ["in", "own"], None),
+                               ([inside % ", dport: 53", drop % "later"], ["in", "later"], "drop")):
+        said = json.loads(ask(*rules))
+        assert [r["name"] for r in said["rules"]] == names and said.get("else") == rest, said
+        assert not any(r.get("all") for r in said["rules"] if r["name"] != "own"), said
+    assert "rule      in\n  verdict   drop: what the rule matches" in ask(own, drop % "in", args=())
+
+
 def records(data):
     """The records of a classic capture in ns: time, bytes."""
     at = 24

@@ -69,6 +69,8 @@ static const struct {
     {"src: 10.0.0.0/8, dst: '@b'", "10.1.2.3", REACH_SOME},
     {"dst: '@b'", "10.1.2.3", REACH_SOME},
     {"dport: 53", "10.1.2.3", REACH_SOME},
+    {"src: 10.0.0.0/8, inner: yes", "10.1.2.3", REACH_ALL}, /* of what is in tunnels */
+    {"src: 10.0.0.0/8, inner: yes, dport: 53", "10.1.2.3", REACH_SOME},
     {"src: '@a'", "10.1.2.3", REACH_ALL},
     {"src: '@a'", "2001:db8::1", REACH_ALL},
     {"src: '@a'", "11.1.2.3", REACH_NONE},

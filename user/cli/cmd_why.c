@@ -662,14 +662,15 @@ static void emit_sets(const struct question *q, const struct pacer_walk *walk,
 /* A rule that counts nothing. */
 static void emit_verdict(const struct policy_rule *rule, enum reach reach)
 {
+	bool all = reach == REACH_ALL && !rule->match.n_inner; /* which its own are not */
 	char buf[2 * TEXT];
 	const char *text = output_says(rule->says, rule->over, rule->pool_name, buf, sizeof(buf));
 
 	emit_object("");
 	emit_string("name", rule->name, "  rule      %s\n", rule->name);
 	emit_string("verdict", text, "  verdict   %s: %s\n", text,
-		    reach == REACH_ALL ? "all that it sends" : "what the rule matches");
-	emit_flag("all", reach == REACH_ALL, NULL);
+		    all ? "all that it sends" : "what the rule matches");
+	emit_flag("all", all, NULL);
 	emit_null("last_denied", NULL);
 	emit_array("limits");
 	emit_close();
@@ -700,21 +701,23 @@ static uint64_t last_admits_ns(const struct why *why)
 }
 
 /*
- * The rules that its packets can fall under, up to one that all of them do. Returns the last time
- * that is told.
+ * The rules that its packets can fall under, up to one that all of them do. Those in a tunnel count
+ * apart: the packet around them is another source's, and where that is none, as of PPPoE, not even
+ * a rule for all has it before. Returns the last time that is told.
  */
 static uint64_t emit_rules(const struct question *q, struct pacer_walk *walk,
 			   const struct prefix *source)
 {
-	bool before = false; /* all of the source's packets fall under an earlier one */
+	bool before[2] = {false}; /* all of its own, or in tunnels, fall under an earlier one */
 	uint64_t last_ns = 0;
 	size_t n = 0;
 
 	emit_array("rules");
 	for (size_t r = 0; r < q->policy->n_rules; r++) {
 		const struct policy_rule *rule = &q->policy->rule[r];
+		bool *had = &before[rule->match.n_inner > 0];
 		enum reach reach =
-		    before || q->sourceless ? REACH_NONE : reach_of_rule(rule, walk, source);
+		    *had || q->sourceless ? REACH_NONE : reach_of_rule(rule, walk, source);
 		struct why why = {.n = 0};
 		bool counts;
 
@@ -731,13 +734,13 @@ static uint64_t emit_rules(const struct question *q, struct pacer_walk *walk,
 		} else if (reach && rule->says == PACER_SAYS_DENY)
 			last_ns = PACER_NEVER;
 		n += counts || (!rule->n_limits && reach);
-		before |= reach == REACH_ALL;
+		*had |= reach == REACH_ALL;
 	}
 	emit_close();
 	if (!n)
 		emit_text("  no rule counts by such a key: ask for a packet, such as \"udp "
 			  "192.0.2.1:4000 > 192.0.2.2:53\"\n");
-	if (before || q->policy->else_says != PACER_SAYS_DENY)
+	if (before[0] || q->policy->else_says != PACER_SAYS_DENY)
 		return last_ns;
 	emit_string("else", "drop", "  else      drop: what no rule matches\n");
 	return PACER_NEVER;

@@ -55,8 +55,7 @@ static enum reach of_source(const struct policy_match *m, const struct pacer_wal
 static bool asks_more(const struct policy_match *m)
 {
 	size_t packet = m->n_dst + m->n_proto + m->n_sport + m->n_dport + m->n_vlan + m->n_ttl +
-			m->n_dscp + m->n_fragment + m->n_options + m->n_len + m->n_payload_len +
-			m->n_inner;
+			m->n_dscp + m->n_fragment + m->n_options + m->n_len + m->n_payload_len;
 	size_t frame = m->n_ether_type + m->n_ether_src + m->n_ether_dst + m->n_payload;
 	size_t headers =
 	    m->n_flags + m->n_icmp_type + m->n_icmp_code + m->n_icmpv6_type + m->n_icmpv6_code;

@@ -20,7 +20,7 @@ enum reach {
 enum reach reach_of_set(const struct policy_set_use *set, const struct pacer_walk *walk,
 			const struct prefix *source);
 
-/* The same of a rule. */
+/* The same of a rule; of one for what is in tunnels: of what has the source there. */
 enum reach reach_of_rule(const struct policy_rule *rule, const struct pacer_walk *walk,
 			 const struct prefix *source);
 
