@@ -403,6 +403,33 @@ beside_other_verbs()
 	equal "$(pins '*')" 0 "pins after save --and-unload"
 }
 
+# One begun on trial would lack what the policy before has, and comes back: it is not begun. One that is there
+# already has what is done by hand meanwhile, as the policy before has it.
+beside_trials()
+{
+	local refusal='s0: a policy waits to be confirmed: .xdp-pacer confirm. it, or let it roll back, first'
+
+	three
+	sed -i '1i bans: 64' "$work/ten.yaml" "$work/three.yaml"
+	load ten
+	pacer ban s0 add 10.77.0.12 >/dev/null
+	apply twenty --confirm-within 1h # it keeps no table of bans
+	refused 1 "$refusal" pacer shadow s0 -c "$work/three.yaml"
+	equal "$(pins '*') $(status .shadow)" "0 null" "pins, shadow on trial" || return
+	lapse
+	begin three
+	sed 's/packets: 10/packets: 12/' "$work/ten.yaml" >"$work/twelve.yaml"
+	apply twelve --confirm-within 1h
+	pacer ban s0 add 10.77.0.13 >/dev/null
+	pacer allow s0 add 10.77.0.14 >/dev/null
+	refused 1 "$refusal" pacer shadow s0 --promote
+	lapse
+	arrive "10 0 0 11" n=11 n=1,from=10.77.0.12 n=1,from=10.77.0.13 n=11,from=10.77.0.14
+	changes "4 7 0"
+	pacer shadow s0 --promote >/dev/null
+	arrive "0 0 0 4" n=1 n=1,from=10.77.0.12 n=1,from=10.77.0.13 n=4,from=10.77.0.14
+}
+
 # A shadow's pool sends nothing anywhere, and counts what it would send.
 no_redirect()
 {
@@ -648,6 +675,7 @@ check shadow-side-by-side side_by_side
 check shadow-in-skb-mode in_skb_mode
 check shadow-stopped stopped
 check shadow-beside-other-verbs beside_other_verbs
+check shadow-beside-trials beside_trials
 check shadow-no-redirect no_redirect
 check shadow-wrong-uses wrong_uses
 check shadow-pin-removed pin_removed

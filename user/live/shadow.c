@@ -15,6 +15,7 @@
 #include "live/partners.h"
 #include "live/pins.h"
 #include "live/sets.h"
+#include "live/trial.h"
 
 static uint32_t id_of(int prog_fd)
 {
@@ -42,7 +43,11 @@ static int shares(const char *ifname, void *arg)
 	    p->a->ifname, ifname);
 }
 
-static int may_begin(const struct attached *a, struct policy_error *error)
+/*
+ * The policy that a trial gives way to has bans and elements of sets that the trial's may lack. A
+ * load on trial gives way to none that has any.
+ */
+static int may_begin(struct attached *a, struct policy_error *error)
 {
 	struct partner p = {a, error};
 
@@ -51,7 +56,9 @@ static int may_begin(const struct attached *a, struct policy_error *error)
 				   "%s: a shadow runs already: `xdp-pacer shadow %s --promote` or "
 				   "--stop first",
 				   a->ifname, a->ifname);
-	return partners_each(a, shares, &p, error);
+	if (partners_each(a, shares, &p, error))
+		return -1;
+	return load_trial_pending(a) ? 0 : copies_settle(a, error);
 }
 
 /* A share is the pacer's: what a shadow would admit by it no agent divides. */
@@ -193,7 +200,7 @@ static int begin_with(struct beginning *of, struct attached *now, struct policy_
 	return result;
 }
 
-static int begin_alone(const struct attached *a, const struct shadow_begin *b, struct attached *now,
+static int begin_alone(struct attached *a, const struct shadow_begin *b, struct attached *now,
 		       struct policy_error *error)
 {
 	struct beginning *of;

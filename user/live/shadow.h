@@ -34,7 +34,10 @@ struct shadow_begin {
 	struct restored *restored;
 };
 
-/* Begins one beside the pacer, which has none. *now is the same pacer as it is then. */
+/*
+ * Begins one beside the pacer, which has none, and no policy on trial that may give way to another.
+ * *now is the same pacer as it is then.
+ */
 int shadow_begin(struct attached *a, const struct shadow_begin *begin, struct attached *now,
 		 struct policy_error *error);
 /* Puts the shadow's policy in force, with its state. *now is the pacer then. */
