@@ -664,7 +664,13 @@ another_size()
 	left=$(pacer set s0 bans=16 --json | jq .bans_left_out)
 	equal "$((left >= 25)) $(status .bans.banned)" "1 $((41 - left))" "left out, and banned in a small one" || return
 	left=$((41 - left))
-	equal "$(sed '/^bans/d' "$work/win.yaml" | in_server "$BUILD/xdp-pacer" apply s0 -c - |
+	sed '/^bans/d' "$work/win.yaml" >"$work/bare.yaml"
+	pacer apply s0 -c "$work/bare.yaml" --confirm-within 1h >"$work/out"
+	grep -qx "bans that it has no room for, and which end if it is confirmed: $left" "$work/out" || fail "$(cat "$work/out")" ||
+		return
+	lapse
+	equal "$(status .bans.banned)" "$left" "banned after a trial without a table" || return
+	equal "$(pacer apply s0 -c "$work/bare.yaml" |
 		grep -c "^bans that it has no room for, and which end: $left\$")" 1 "without a table" || return
 	arrive "3" n=3
 }

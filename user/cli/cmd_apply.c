@@ -36,7 +36,10 @@ static int report(const struct attached *a, const struct options *o, const struc
 	emit_close();
 	if (plan->bans_left_out)
 		emit_uint("bans_left_out", plan->bans_left_out,
-			  "bans that it has no room for, and which end: %zu\n",
+			  o->confirm_ns /* else they are back with the policy before */
+			      ? "bans that it has no room for, and which end if it is confirmed: "
+				"%zu\n"
+			      : "bans that it has no room for, and which end: %zu\n",
 			  plan->bans_left_out);
 	emit_uint("confirm_within_ns", o->confirm_ns,
 		  o->confirm_ns ? "confirm it within %s: xdp-pacer confirm %s\n" : NULL,
