@@ -369,27 +369,31 @@ static void list_it(const struct ban *ban, void *unused)
 	     (double)ban->left_ns / 1e9, ban->in_force ? "" : ", refuses nobody");
 }
 
-static const struct ban *find_listed(const struct side *s, const struct banned *b)
+/* Keys of two kinds may have one text, and bans of both one end: rather one that is so in force. */
+static const struct ban *find_listed(const struct side *s, const struct banned *b, bool in_force)
 {
 	bool named = b->key.rule == SOURCE || s->outline->has[b->key.rule];
+	const struct ban *found = NULL;
 
 	for (size_t i = 0; i < listed.n; i++) {
 		const struct ban *ban = &listed.at[i];
 		uint64_t left_ns =
 		    b->until_ns == PACER_NEVER ? PACER_NEVER : b->until_ns - now_ns();
 
-		if (!strcmp(ban->key, key_text(&b->key)) && ban->left_ns == left_ns &&
+		if ((!found || found->in_force != in_force) &&
+		    !strcmp(ban->key, key_text(&b->key)) && ban->left_ns == left_ns &&
 		    !strcmp(ban->rule, named ? rule_name(b->key.rule) : "?"))
-			return ban;
+			found = ban;
 	}
-	return NULL;
+	return found;
 }
 
 /* Does it say of each whether packets are asked for it? */
-static void check_in_force(const struct side *s, struct banned *b, const struct ban *ban)
+static void check_in_force(const struct side *s, struct banned *b)
 {
 	const struct key *key = &b->key;
 	bool by = key->rule == SOURCE || counts_by(s->outline, key->rule, key->kind);
+	const struct ban *ban = find_listed(s, b, by);
 
 	if (!ban || !ban->outside)
 		break_it("%s of %s is not listed, or not so", key_text(key), rule_name(key->rule));
@@ -411,7 +415,7 @@ static void check_list(bool shadow)
 	bans_each(&pacer, policy, list_it, NULL);
 	policy_free(policy);
 	for (uint32_t i = 0; i < t->n && s->outline->bans && !work.broken; i++)
-		check_in_force(s, &t->at[i], find_listed(s, &t->at[i]));
+		check_in_force(s, &t->at[i]);
 	if (!work.broken && listed.n != (s->outline->bans ? t->n : 0))
 		break_it("%zu bans are listed%s of %" PRIu32, listed.n,
 			 shadow ? " of the shadow" : "", t->n);
