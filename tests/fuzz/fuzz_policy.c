@@ -64,8 +64,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			told(&error);
 		free(set);
 		if (!compile(policy, NULL, &bin, &plan)) {
-			struct compile_previous previous = {
-			    policy, &bin, plan.lines, strlen(other) % 2, strlen(other) % 3 == 0};
+			struct compile_previous previous = {policy,
+							    &bin,
+							    plan.lines,
+							    strlen(other) % 2,
+							    strlen(other) % 3 == 0,
+							    strlen(other) % 5 == 0};
 
 			successor = read_it(*other ? other : text);
 			if (successor)

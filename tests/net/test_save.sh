@@ -148,7 +148,7 @@ another_memory()
 	pacer save s0 "$(file)" --and-unload >/dev/null
 	every all
 	restore all 2>"$work/err" >/dev/null
-	equal "$(cat "$work/err")" "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it smaller,$(
+	equal "$(cat "$work/err")" "xdp-pacer: s0: memory: the state is as large as what was saved needs: to make it smaller,$(
 		) unload, and load without --restore (what it has counted and banned goes)" "what it says" || return
 	pacer status s0 | grep -q ", 2.0 MiB of it for keys" || fail "$(pacer status s0)" || return
 	pacer unload s0 >/dev/null

@@ -197,11 +197,11 @@ state_of()
 	pacer status s0 | grep -q ", $1.0 MiB of it for keys" || fail "$(pacer status s0 | grep memory)"
 }
 
-# stays SINCE: it is said once that the state stays as large as it was, and what makes it smaller.
+# stays WHY: it is said once how large the state is, and what makes it smaller.
 stays()
 {
 	equal "$(grep -c "memory" "$work/err")" 1 "times that it is said" || return
-	equal "$(grep "memory" "$work/err")" "xdp-pacer: s0: memory: the state stays as large as it was $1:$(
+	equal "$(grep "memory" "$work/err")" "xdp-pacer: s0: memory: the state $1:$(
 		) to make it smaller, unload, remove $work/s0.state (what it has counted and banned goes with it),$(
 		) and load" "what is said" || return
 	state_of 2
@@ -219,12 +219,12 @@ smaller()
 	equal "$(cat "$work/err")" "" "what it says of new state" || return
 	memory 1
 	serve
-	stays "at load" || return
+	stays "stays as large as it was at load" || return
 	stop TERM 0
 	off
 	serve
 	begun "loaded, with the state that was saved"
-	stays saved || return
+	stays "is as large as what was saved needs" || return
 	stop TERM 0
 	pacer unload s0 >/dev/null && rm "$work/s0.state"
 	serve

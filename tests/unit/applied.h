@@ -92,7 +92,8 @@ static inline int load(const char *text)
 /* ... and what was applied upon it, its draining limits not yet timed. */
 static inline int apply(const char *text)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false, false};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines,
+					    false,	false,	  false};
 
 	return apply_after(text, &previous);
 }
@@ -100,7 +101,8 @@ static inline int apply(const char *text)
 /* The same text again, under the other secret. */
 static inline int rotate(void)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, true, false};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines,
+					    true,	false,	  false};
 
 	return apply_after(doc.s, &previous);
 }

@@ -768,7 +768,8 @@ static void test_gap_outlives_the_ring(void **unused)
 /* Another policy, under another secret or not, or the same under another. */
 static int change_paced(void)
 {
-	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines, false, false};
+	struct compile_previous previous = {now.policy, &now.bin, now.plan.lines,
+					    false,	false,	  false};
 	uint32_t i, kind = draw() % 4;
 
 	if (kind == 3 && compile_drained_ns(&now.bin) + RESOLUTION < host.now_ns)

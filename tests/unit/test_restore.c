@@ -742,7 +742,8 @@ static void change_cut_off(const char *from, const char *to)
 {
 	struct compile_host host_of = host_now();
 	struct policy *was = parse(from), *policy = parse(to);
-	struct compile_previous previous = {was, &copies[0].policy, pacer.n_lines, false, false};
+	struct compile_previous previous = {was,  &copies[0].policy, pacer.n_lines, false, false,
+					    false};
 	static struct pacer_policy bin;
 
 	if (compile_policy(policy, &previous, &host_of, &bin, &plan, &error))
@@ -1024,6 +1025,66 @@ static void what_is_banned(void **unused)
 		state_free(&s);
 		detach();
 	}
+}
+
+/* The rule's limit takes three quarters of what its tables leave, as one without a size does. */
+#define TABLES(tables)                                                                             \
+	"memory: 1Mi\n" tables "clock: exact\nrules:\n- {name: a, ban: 30m, match: {proto: udp}, " \
+	"limits: [{key: src, packets: 5, window: 1h}]}\n"
+#define NEW_FLOWS \
+	"- {name: b, match: {dport: 9}, limits: [{key: dst, packets: 9, window: 1m, of: new}]}\n"
+#define MORE_OF_A "- {name: b, match: {dport: 9}, limits: [{key: dst, packets: 9, window: 1m}]}\n"
+
+/* One had 5 packets, the other 6. Nobody else is known. */
+static void goes_on_with_tables(const char *from, const char *to, size_t new, uint64_t lines)
+{
+	struct restored what;
+	struct state s;
+
+	kernel_now_ns = 100 * SECOND;
+	boot = 0;
+	begin(from);
+	for (int k = 0; k < 6; k++)
+		assert_int_equal(judge(2, 0), k < 5 ? PACER_ADMIT : PACER_DENY_WINDOW);
+	for (int k = 0; k < 5; k++)
+		assert_int_equal(judge(1, 0), PACER_ADMIT);
+	save_and_read(&s);
+	if (!go_on(&s, to, &what))
+		fail_msg("%s\n%s", error.text, to);
+	assert_int_equal(what.limits_new, new);
+	assert_int_equal(what.limits_kept + new, plan.n_limits);
+	assert_true(what.bans == 1 && !what.bans_left_out);
+	assert_int_equal(plan.lines, lines);
+	assert_int_equal(s.n_lines, lines);
+	assert_int_equal(judge(2, 0), PACER_DENY_BAN);
+	assert_int_equal(judge(1, 0), PACER_DENY_WINDOW);
+	for (uint32_t key = 3; key < 103; key++)
+		assert_int_equal(judge(key, 0), PACER_ADMIT);
+	state_free(&s);
+	detach();
+}
+
+/*
+ * Tables of another size take no limit's state, and no lines that new limits want; they have the
+ * table grow by no more than they lack.
+ */
+static void tables_of_another_size(void **unused)
+{
+	const uint64_t all = 16384, of_a = (all - 2049) / 4 * 3, of_both = (all - 3073) / 4 * 3 / 2,
+		       of_b = (all - 2049 - of_a) / 4 * 3;
+
+	(void)unused;
+	goes_on_with_tables(TABLES("bans: 1024\n"), TABLES("bans: 2048\n"), 0, 2049 + of_a + 4097);
+	goes_on_with_tables(TABLES("bans: 4600\n"), TABLES("bans: 4300\n"), 0, all);
+	goes_on_with_tables(TABLES("bans: 1024\n"), TABLES("bans: 20000\n"), 0,
+			    2049 + of_a + 52769);
+	goes_on_with_tables(TABLES("bans: 1024\nflows: 1024\n") NEW_FLOWS,
+			    TABLES("bans: 1024\nflows: 16384\n") NEW_FLOWS, 0,
+			    3073 + 2 * of_both + 16384);
+	goes_on_with_tables(TABLES("flows: 8000\nbans: 1024\n") NEW_FLOWS,
+			    TABLES("flows: 7000\nbans: 1024\n") NEW_FLOWS, 0, all);
+	goes_on_with_tables(TABLES("bans: 1024\n"), TABLES("bans: 2048\n") MORE_OF_A, 1,
+			    2049 + of_a + of_b + 4097);
 }
 
 /*
@@ -1809,6 +1870,7 @@ int main(void)
 	    FILE_TEST(what_is_by_hand),
 	    FILE_TEST(what_keys_share),
 	    FILE_TEST(what_is_banned),
+	    FILE_TEST(tables_of_another_size),
 	    FILE_TEST(notes_of_bans),
 	    FILE_TEST(until_when_any_is_banned),
 	    FILE_TEST(bans_that_grow),

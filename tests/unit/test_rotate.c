@@ -142,7 +142,8 @@ static void test_with_a_change(void **unused)
 
 	(void)unused;
 	assert_int_equal(load(rule_of("clock: exact", WIN ", " GAP)), 0);
-	previous = (struct compile_previous){now.policy, &now.bin, now.plan.lines, true, false};
+	previous =
+	    (struct compile_previous){now.policy, &now.bin, now.plan.lines, true, false, false};
 	assert_int_equal(apply_after(rule_of("clock: exact", "{key: src, packets: 5, window: 1s}, "
 							     "{key: dst, packets: 9, window: 1s}"),
 				     &previous),
@@ -274,8 +275,8 @@ static void test_moving(void **unused)
 		say_again();
 		say("bans: 64\nrules:\n- {name: a, ban: 9s, limits: [" WIN "]}\n");
 		assert_int_equal(load(doc.s), 0);
-		previous =
-		    (struct compile_previous){now.policy, &now.bin, now.plan.lines, i < 3, false};
+		previous = (struct compile_previous){now.policy, &now.bin, now.plan.lines,
+						     i < 3,	 false,	   false};
 		say_again();
 		say("%s\nrules:\n- {name: a, %slimits: [" WIN "]}\n", size[i % 3],
 		    i % 3 < 2 ? "ban: 9s, " : "");

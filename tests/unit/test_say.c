@@ -193,16 +193,16 @@ static void test_another_size(void **unused)
 	     "smaller, unload, remove s0.state (what it has counted and banned goes with it), and "
 	     "load\n"},
 	    {"memory: 1Mi", "s0.state", 2, true,
-	     "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it "
+	     "xdp-pacer: s0: memory: the state is as large as what was saved needs: to make it "
 	     "smaller, unload, remove s0.state (what it has counted and banned goes with it), and "
 	     "load\n"},
 	    {"memory: 1Mi", NULL, 2, true,
-	     "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it "
+	     "xdp-pacer: s0: memory: the state is as large as what was saved needs: to make it "
 	     "smaller, unload, and load without --restore (what it has counted and banned "
 	     "goes)\n"},
 	    {"bans: 8", "s0.state", 65, false, ""}, /* which asks for no size */
 	    {"bans: 8", NULL, 65, true,
-	     "xdp-pacer: s0: memory: the state stays as large as it was saved: to make it "
+	     "xdp-pacer: s0: memory: the state is as large as what was saved needs: to make it "
 	     "smaller, unload, and load without --restore (what it has counted and banned "
 	     "goes)\n"},
 	    {"bans: 8", NULL, 64, true, ""},

@@ -617,14 +617,17 @@ static void test_of_its_state_without_limits(void **unused)
 	assert_int_equal(serve(), 0);
 	assert_true(served == SERVED_RESTORED && with_state == 1);
 	assert_int_equal(restored.limits_left_out, 3 + 6);
-	assert_string_equal(why.text, "s0.state: it does not fit");
+	assert_string_equal(why.text, "s0.state: it does not fit; what was saved of some limits is "
+				      "dropped, and the next save writes over it");
 }
+
+#define DROPPED "; what was saved is dropped, and the next save writes over it"
 
 /* With new state rather than not at all; and it is said why. */
 static void test_of_new_state(void **unused)
 {
 	bool *reason[] = {&on.unread, &on.unfit};
-	const char *text[] = {"/dev/null: is damaged", "s0.state: it does not fit"};
+	const char *text[] = {"/dev/null: is damaged" DROPPED, "s0.state: it does not fit" DROPPED};
 
 	for (size_t i = 0; i < ARRAY(reason); i++) {
 		begin(unused);
@@ -637,12 +640,12 @@ static void test_of_new_state(void **unused)
 	on.load_fails = 1;
 	assert_int_equal(serve(), 0);
 	assert_true(served == SERVED_LOADED && !with_state && loads == 2);
-	assert_string_equal(why.text, "s0: no memory in the kernel");
+	assert_string_equal(why.text, "s0: no memory in the kernel" DROPPED);
 	begin(unused);
 	file = "/dev/null/s0.state"; /* whether it is there cannot be told */
 	on.unread = true;
 	assert_int_equal(serve(), 0);
-	assert_string_equal(why.text, "/dev/null/s0.state: is damaged");
+	assert_string_equal(why.text, "/dev/null/s0.state: is damaged" DROPPED);
 }
 
 static void test_not_begun(void **unused)
@@ -741,7 +744,8 @@ static void test_one_is_there(void **unused)
 	file = "/dev/null";
 	on.unread = true;
 	assert_int_equal(serve(), 0);
-	assert_string_equal(why.text, "/dev/null: is damaged"); /* and not that it is gone */
+	assert_string_equal(why.text,
+			    "/dev/null: is damaged" DROPPED); /* and not that it is gone */
 	assert_false(is_locked());
 	on.no_lock = true;
 	assert_int_equal(serve(), -1);
@@ -969,7 +973,7 @@ static void test_wrong(void **unused)
 	begin(unused);
 	on.unread = true;
 	assert_int_equal(run(), EXIT_DONE);
-	assert_string_equal(said, "/dev/null: is damaged\n");
+	assert_string_equal(said, "/dev/null: is damaged" DROPPED "\n");
 	begin(unused);
 	on.no_folder = true; /* said at the start, and it serves */
 	assert_int_equal(run(), EXIT_DONE);

@@ -179,15 +179,17 @@ void tags_noted(const struct attached *a)
 static void say_larger(const struct attached *a, const char *file, bool restored)
 {
 	if (restored && !file)
-		complaint("%s: memory: the state stays as large as it was saved: to make it "
+		complaint("%s: memory: the state is as large as what was saved needs: to make it "
 			  "smaller, unload, and load without --restore (what it has counted and "
 			  "banned goes)",
 			  a->ifname);
 	else
-		complaint("%s: memory: the state stays as large as it was %s: to make it smaller, "
+		complaint("%s: memory: the state %s: to make it smaller, "
 			  "unload, remove %s (what it has counted and banned goes with it), and "
 			  "load",
-			  a->ifname, restored ? "saved" : "at load",
+			  a->ifname,
+			  restored ? "is as large as what was saved needs"
+				   : "stays as large as it was at load",
 			  file ? file : "the file that a service saves it in");
 }
 

@@ -156,18 +156,17 @@ static bool is_of(const struct pacer_policy *p, const struct pacer_line *ban)
 	return ban->ban_rule == PACER_BAN_SOURCE;
 }
 
-size_t ban_tables_carry(struct pacer_table *table, const struct pacer_bans *from,
+size_t ban_tables_carry(const struct pacer_line *from, size_t n, struct pacer_table *table,
 			const struct pacer_policy *to, const __u64 secret[PACER_SECRETS],
 			uint64_t now_ns, size_t *carried)
 {
 	size_t left_out = 0, done = 0;
 
 	for (int others = 0; others < 2; others++)
-		for (size_t i = 0; i < (size_t)from->sets * PACER_BAN_WAYS; i++) {
+		for (size_t i = 0; i < n; i++) {
 			struct pacer_line copy;
 
-			if (!ban_notes_read(&table->lines[from->base + i], now_ns, &copy) ||
-			    is_of(to, &copy) == others)
+			if (!ban_notes_read(&from[i], now_ns, &copy) || is_of(to, &copy) == others)
 				continue;
 			if (carry_ban(table, &to->bans, secret, &copy, now_ns))
 				done++;

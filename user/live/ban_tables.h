@@ -42,13 +42,13 @@ uint64_t ban_tables_until(const struct attached *a, const struct pacer_policy *p
  */
 bool ban_tables_put(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS], uint64_t until_ns);
 /*
- * Enters what one table bans into that of a policy, of other size, by the secret that the policy
- * has: keys with their ends, and whether they are from outside; first those that it has limits for,
- * or are sources. A ban that is there lasts until the later end. Both are in `table`; packets may
- * be judged by either. Returns how many of those first ones have no room, which is all where the
+ * Enters what one table's n entries ban into that of a policy, which lies in `table`, by the secret
+ * that the policy has: keys with their ends, and whether they are from outside; first those that it
+ * has limits for, or are sources. A ban that is there lasts until the later end. Packets may be
+ * judged by either. Returns how many of those first ones have no room, which is all where the
  * policy has no table; *carried, if it is not NULL, how many have some.
  */
-size_t ban_tables_carry(struct pacer_table *table, const struct pacer_bans *from,
+size_t ban_tables_carry(const struct pacer_line *from, size_t n, struct pacer_table *table,
 			const struct pacer_policy *to, const __u64 secret[PACER_SECRETS],
 			uint64_t now_ns, size_t *carried);
 /* Has each policy say anew what its table holds (ban_notes.h). */

@@ -91,20 +91,52 @@ static void count_limits(const struct plan *plan, struct restored *what)
 
 /* --- bans ------------------------------------------------------------------------------------ */
 
-static void go_on_banning(struct state *s, struct pacer_policy *bin, bool kept, uint64_t now_ns,
-			  struct restored *what)
+static size_t count_bans(const struct pacer_line *entry, size_t n, uint64_t now_ns)
+{
+	struct pacer_line unused;
+	size_t bans = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bans += ban_notes_read(&entry[i], now_ns, &unused);
+	return bans;
+}
+
+/*
+ * A table of another size may lie in the lines of the one before, and so may new limits: what is
+ * banned is taken out of them first. Of flows nothing is saved (state.c).
+ */
+static int move_bans(struct state *s, const struct pacer_policy *bin, uint64_t now_ns,
+		     struct restored *what, struct policy_error *error)
 {
 	const struct pacer_bans *old = &s->bin->bans;
+	size_t n = (size_t)old->sets * PACER_BAN_WAYS, bytes = n * sizeof(*s->lines);
+	struct pacer_line *entry = malloc(bytes + 1);
 	struct pacer_table table = {s->lines, (uint32_t)s->n_lines};
-	struct pacer_line unused;
 
-	for (size_t i = 0; kept && i < (size_t)old->sets * PACER_BAN_WAYS; i++)
-		what->bans += ban_notes_read(&s->lines[old->base + i], now_ns, &unused);
-	if (!kept)
-		what->bans_left_out =
-		    ban_tables_carry(&table, old, bin, (const __u64 *)s->secret[bin->secret & 1],
-				     now_ns, &what->bans);
+	if (!entry)
+		return policy_fail(error, 0, "no memory for %zu bans", n);
+	memcpy(entry, &s->lines[old->base], bytes);
+	memset(&s->lines[old->base], 0, bytes);
+	if (n)
+		memset(&s->lines[old->filter], 0, (old->filter_mask + 2ull) * sizeof(*s->lines));
+	what->bans_left_out = ban_tables_carry(
+	    entry, n, &table, bin, (const __u64 *)s->secret[bin->secret & 1], now_ns, &what->bans);
+	free(entry);
+	return 0;
+}
+
+static int go_on_banning(struct state *s, struct pacer_policy *bin, bool kept, uint64_t now_ns,
+			 struct restored *what, struct policy_error *error)
+{
+	const struct pacer_bans *old = &s->bin->bans;
+
+	if (kept)
+		what->bans =
+		    count_bans(&s->lines[old->base], (size_t)old->sets * PACER_BAN_WAYS, now_ns);
+	else if (move_bans(s, bin, now_ns, what, error))
+		return -1;
 	ban_notes_write(s->lines, bin, now_ns);
+	return 0;
 }
 
 /* --- counters and the allow-list ------------------------------------------------------------- */
@@ -202,7 +234,7 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 		 struct restored *what, struct policy_error *error)
 {
 	uint64_t bytes;
-	struct compile_previous previous = {s->policy, s->bin, 0, false, false};
+	struct compile_previous previous = {s->policy, s->bin, 0, false, false, true};
 	int lost;
 
 	memset(what, 0, sizeof(*what));
@@ -220,10 +252,12 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 				   "set %s was read without its values, by which limits of the "
 				   "saved state count: try again",
 				   policy->set[lost].name);
+	if (grow(s, plan->lines, error) ||
+	    go_on_banning(s, bin, plan->bans == PLAN_KEPT, host->now_ns, what, error))
+		return -1;
 	begin_at_zero(s, bin, plan, host->now_ns);
 	time_draining(bin, host->now_ns);
 	count_limits(plan, what);
-	go_on_banning(s, bin, plan->bans == PLAN_KEPT, host->now_ns, what);
 	leave_counters(s, policy, bin, what);
 	leave_set_counts(s, policy, bin);
 	return go_on_allowing(s, policy, host->now_ns, what, error);
@@ -293,7 +327,7 @@ static bool fits(const struct state *s, const struct pacer_policy *saved,
 	static struct pacer_policy bin;
 	static struct plan plan;
 	const struct compile_host then = {host->resolution_ns, s->clocks.mono_ns, host->cpus};
-	struct compile_previous previous = {s->policy, saved, s->n_lines, false, false};
+	struct compile_previous previous = {s->policy, saved, s->n_lines, false, false, true};
 	struct policy_error unused;
 	uint64_t bytes;
 

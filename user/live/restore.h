@@ -5,9 +5,10 @@
  * keeps its rule, key and shape keeps its state, and what it does not keep drains beside the new
  * one. So no limit is passed that the saved one would have held.
  *
- * The table is as large as the saved one at least. Bans go on, in a table of another size too, as
- * far as that has room. Counters go on by the rule's name. What is on the allow-list by hand for a
- * time goes on only as far as that time can be told (absence.h).
+ * The table is as large as the saved one at least, and larger by what tables of bans or flows of
+ * another size lack (plan/lay.c). Bans go on, in such a table too, as far as that has room.
+ * Counters go on by the rule's name. What is on the allow-list by hand for a time goes on only as
+ * far as that time can be told (absence.h).
  *
  * Functions return 0, or -1 with *error filled with one line. One thread.
  */

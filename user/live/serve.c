@@ -107,6 +107,12 @@ static int restore(const struct beginning *b, const char *file, bool unfit, stru
 	return result;
 }
 
+/* Of the file no more is used: who wants it for something has to copy it. */
+static void say_dropped(const char *of, struct policy_error *why)
+{
+	policy_append(why, "; %s is dropped, and the next save writes over it", of);
+}
+
 /* It is better to pace with less of the state, or with a new one, than not at all. */
 static int load_or_restore(const struct beginning *b, const char *file, struct attached *a,
 			   enum served *served, struct restored *restored, struct policy_error *why,
@@ -125,6 +131,8 @@ static int load_or_restore(const struct beginning *b, const char *file, struct a
 		why->text[0] = 0;
 	else if (result == UNFIT)
 		result = restore(b, file, true, a, restored, &again);
+	if (*why->text)
+		say_dropped(result ? "what was saved" : "what was saved of some limits", why);
 	if (!result)
 		return 0;
 	*served = SERVED_LOADED;

@@ -315,7 +315,8 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	uint32_t now = copies_in_force(a);
 	struct policy *old = copies_policy(a, now, error);
 	struct policy *new = old ? policy_parse(text, strlen(text), error) : NULL;
-	struct compile_previous previous = {old, &a->copy[now].policy, a->n_lines, false, trial};
+	struct compile_previous previous = {old,  &a->copy[now].policy, a->n_lines, false, trial,
+					    false};
 	int result = -1;
 
 	s->list = (struct allowlist){0};
@@ -355,9 +356,9 @@ static size_t carry_bans(struct attached *a, const struct pacer_policy *old,
 {
 	struct pacer_table table = {a->lines, (uint32_t)a->n_lines};
 
-	return ban_tables_carry(&table, &old->bans, new,
-				(const __u64 *)a->control->secret[new->secret & 1], host_now_ns(),
-				NULL);
+	return ban_tables_carry(&a->lines[old->bans.base], (size_t)old->bans.sets * PACER_BAN_WAYS,
+				&table, new, (const __u64 *)a->control->secret[new->secret & 1],
+				host_now_ns(), NULL);
 }
 
 int successor_write(struct attached *a, const char *text, struct successor *s,

@@ -29,7 +29,8 @@
  * before counts, also if it was in no pool for a while. Leases of a pool end with each change.
  *
  * Bans go on as long as their table has the same size; where that is changed, or no rule banned,
- * they begin anew.
+ * they begin anew. After a saved policy tables of another size may lie where those before did, and
+ * the table grows by what they lack (lay.c).
  *
  * A change of the hash's secret (`rotate`) goes with a change of policy, or with none: each limit
  * that goes on does so in two limits, one that begins anew under the new secret and, draining, its

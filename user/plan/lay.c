@@ -22,6 +22,7 @@ struct regions {
 	struct region at[2 * PACER_RULES_MAX * PACER_LIMITERS_MAX + 4];
 	size_t n;
 	uint64_t total;
+	bool grows; /* the table is not made yet */
 };
 
 static void occupy(struct regions *r, uint64_t base, uint64_t lines)
@@ -85,12 +86,29 @@ static void size_bans(const struct policy *policy, struct pacer_bans *bans)
 	bans->filter_mask = filter - 1;
 }
 
+/* Behind all that is in use, in lines that the table gets for it. */
+static struct region find_behind(struct regions *r, uint64_t lines)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (r->at[i].base + r->at[i].lines > end)
+			end = r->at[i].base + r->at[i].lines;
+	if (lines > PACER_LINES_MAX - end)
+		return (struct region){end, PACER_LINES_MAX - end};
+	if (r->total < end + lines)
+		r->total = end + lines;
+	return (struct region){end, lines};
+}
+
 /* Lines of a table of `n`, which the policy's `field` asks for; *base is the first. */
 static int claim(struct regions *r, uint64_t lines, const char *field, uint64_t n, uint32_t *base,
 		 struct policy_error *error)
 {
 	struct region free = find_free(r, lines);
 
+	if (free.lines < lines && r->grows)
+		free = find_behind(r, lines);
 	if (free.lines < lines)
 		return policy_fail(error, 0,
 				   "%s: no room for the table of %llu: %llu bytes wanted, %llu "
@@ -102,25 +120,32 @@ static int claim(struct regions *r, uint64_t lines, const char *field, uint64_t 
 	return 0;
 }
 
-static int place_bans(const struct policy *policy, const struct compile_previous *previous,
-		      struct regions *r, struct pacer_bans *bans, struct plan *plan,
-		      struct policy_error *error)
+/* In the place that it has, if its size is the same. */
+static void size_bans_after(const struct policy *policy, const struct compile_previous *previous,
+			    struct pacer_bans *bans, struct plan *plan)
 {
 	const struct pacer_bans *old = previous ? &previous->bin->bans : NULL;
 
 	if (!policy_bans(policy))
-		return 0;
+		return;
 	size_bans(policy, bans);
 	plan->lines_used += compile_ban_lines(bans);
-	if (old && old->sets == bans->sets) {
-		*bans = *old;
-		memset(bans->len4, 0, sizeof(bans->len4)); /* the tools say anew (ban_notes.h) */
-		memset(bans->len6, 0, sizeof(bans->len6));
-		bans->moving |= previous->rotate;
-		plan->bans = PLAN_KEPT;
+	if (!old || old->sets != bans->sets)
+		return;
+	*bans = *old;
+	memset(bans->len4, 0, sizeof(bans->len4)); /* the tools say anew (ban_notes.h) */
+	memset(bans->len6, 0, sizeof(bans->len6));
+	bans->moving |= previous->rotate;
+	plan->bans = PLAN_KEPT;
+}
+
+static int place_bans(const struct policy *policy, const struct compile_previous *previous,
+		      struct regions *r, struct pacer_bans *bans, const struct plan *plan,
+		      struct policy_error *error)
+{
+	if (!bans->sets || plan->bans == PLAN_KEPT)
 		return 0;
-	}
-	if (old && old->sets && previous->trial)
+	if (previous && previous->bin->bans.sets && previous->trial)
 		return policy_fail(error, 0,
 				   "bans: on trial the table keeps its size, as it goes on if "
 				   "nobody confirms: apply another size without a trial");
@@ -159,10 +184,10 @@ static struct pacer_flows flows_of(const struct policy *policy, uint64_t resolut
 	};
 }
 
-/* In the place that it has, if its size is the same. */
-static int place_flows(const struct policy *policy, const struct compile_previous *previous,
-		       const struct draft_rule *drafts, struct regions *r,
-		       struct pacer_flows *flows, struct plan *plan, struct policy_error *error)
+/* As of bans. */
+static void size_flows_after(const struct policy *policy, const struct compile_previous *previous,
+			     const struct draft_rule *drafts, struct pacer_flows *flows,
+			     struct plan *plan)
 {
 	const struct pacer_flows *old = previous ? &previous->bin->flows : NULL;
 
@@ -170,14 +195,24 @@ static int place_flows(const struct policy *policy, const struct compile_previou
 	if (!flows->sets && old && old->sets && flows_drain(policy, drafts))
 		*flows = *old;
 	if (!flows->sets)
-		return 0;
+		return;
 	plan->lines_used += compile_flow_lines(flows);
-	if (old && old->sets == flows->sets) {
-		flows->base = old->base;
-		plan->flows = PLAN_KEPT;
+	if (!old || old->sets != flows->sets)
+		return;
+	flows->base = old->base;
+	plan->flows = PLAN_KEPT;
+}
+
+static int place_tables(const struct policy *policy, const struct compile_previous *previous,
+			struct regions *r, struct pacer_policy *bin, const struct plan *plan,
+			struct policy_error *error)
+{
+	if (place_bans(policy, previous, r, &bin->bans, plan, error))
+		return -1;
+	if (!bin->flows.sets || plan->flows == PLAN_KEPT)
 		return 0;
-	}
-	return claim(r, compile_flow_lines(flows), "flows", policy->flows, &flows->base, error);
+	return claim(r, compile_flow_lines(&bin->flows), "flows", policy->flows, &bin->flows.base,
+		     error);
 }
 
 /* Who asks for a size gets it; the others share what is left alike, in what runs there are.
@@ -314,9 +349,29 @@ static int make_for_flood(const struct policy *policy, struct draft_rule *drafts
 	return 0;
 }
 
+/* What the previous policy has in use, or of a saved one, what goes on. */
+static void occupy_previous(const struct compile_previous *previous, const struct plan *plan,
+			    struct regions *regions)
+{
+	const struct pacer_policy *bin = previous->bin;
+
+	for (size_t r = 0; r < PACER_RULES_MAX; r++)
+		for (size_t k = 0; k < bin->rule[r].n_limiters; k++) {
+			const struct pacer_limiter *t = &bin->rule[r].limiter[k];
+
+			if (compile_in_lines(t))
+				occupy(regions, t->base, compile_limiter_lines(t));
+		}
+	if (bin->bans.sets && (!previous->saved || plan->bans == PLAN_KEPT))
+		occupy(regions, bin->bans.base, compile_ban_lines(&bin->bans));
+	if (bin->flows.sets && (!previous->saved || plan->flows == PLAN_KEPT))
+		occupy(regions, bin->flows.base, compile_flow_lines(&bin->flows));
+}
+
 /* The table as the previous policy, if there is one, leaves it. */
 static int survey(const struct policy *policy, const struct compile_previous *previous,
-		  struct draft_rule *drafts, struct regions *regions, struct policy_error *error)
+		  struct draft_rule *drafts, const struct plan *plan, struct regions *regions,
+		  struct policy_error *error)
 {
 	memset(regions, 0, sizeof(*regions));
 	if (!previous && policy->withstand)
@@ -334,32 +389,37 @@ static int survey(const struct policy *policy, const struct compile_previous *pr
 		return 0;
 	}
 	regions->total = previous->lines;
-	for (size_t r = 0; r < PACER_RULES_MAX; r++)
-		for (size_t k = 0; k < previous->bin->rule[r].n_limiters; k++) {
-			const struct pacer_limiter *t = &previous->bin->rule[r].limiter[k];
-
-			if (compile_in_lines(t))
-				occupy(regions, t->base, compile_limiter_lines(t));
-		}
-	if (previous->bin->bans.sets)
-		occupy(regions, previous->bin->bans.base, compile_ban_lines(&previous->bin->bans));
-	if (previous->bin->flows.sets)
-		occupy(regions, previous->bin->flows.base,
-		       compile_flow_lines(&previous->bin->flows));
+	regions->grows = previous->saved;
+	occupy_previous(previous, plan, regions);
 	return 0;
 }
 
+/* Of tables that have their lines before limits get theirs. */
+static uint64_t lines_of_tables(const struct pacer_policy *bin, const struct plan *plan, bool saved)
+{
+	return (saved && plan->bans != PLAN_KEPT ? 0 : compile_ban_lines(&bin->bans)) +
+	       (saved && plan->flows != PLAN_KEPT ? 0 : compile_flow_lines(&bin->flows));
+}
+
+/*
+ * After a saved policy limits come first: tables of another size take none of their lines, since
+ * the table grows by what these lack.
+ */
 int lay(const struct policy *policy, const struct compile_previous *previous,
 	struct draft_rule *drafts, struct pacer_policy *bin, struct plan *plan,
 	struct policy_error *error)
 {
 	static struct regions regions;
+	bool saved = previous && previous->saved;
+	uint64_t taken;
 
-	if (survey(policy, previous, drafts, &regions, error) ||
-	    place_bans(policy, previous, &regions, &bin->bans, plan, error) ||
-	    place_flows(policy, previous, drafts, &regions, &bin->flows, plan, error) ||
-	    place_all(drafts, policy, &regions,
-		      compile_ban_lines(&bin->bans) + compile_flow_lines(&bin->flows), error))
+	size_bans_after(policy, previous, &bin->bans, plan);
+	size_flows_after(policy, previous, drafts, &bin->flows, plan);
+	taken = lines_of_tables(bin, plan, saved);
+	if (survey(policy, previous, drafts, plan, &regions, error) ||
+	    (saved && place_all(drafts, policy, &regions, taken, error)) ||
+	    place_tables(policy, previous, &regions, bin, plan, error) ||
+	    (!saved && place_all(drafts, policy, &regions, taken, error)))
 		return -1;
 	plan->lines = regions.total;
 	return 0;

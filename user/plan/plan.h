@@ -58,6 +58,7 @@ struct compile_previous {
 	uint64_t lines;
 	bool rotate; /* to the other of the two secrets */
 	bool trial;  /* it comes back, unless the new policy is confirmed */
+	bool saved;  /* nobody judges by it: what goes on is put into a table that is made for it */
 };
 
 struct compile_host {
