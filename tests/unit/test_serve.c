@@ -42,6 +42,7 @@ static struct {
 	bool wrong;	     /* the policy */
 	uint32_t load_fails; /* the first so many */
 	bool no_upgrade, no_change, no_lock;
+	size_t crowded;	     /* bans that its policy has no room for */
 	bool pending;	     /* a policy of what is there waits to be confirmed, */
 	bool frozen;	     /* or that is what a save that was killed left, */
 	bool load_pending;   /* or it is all on trial */
@@ -266,7 +267,7 @@ int change_apply(struct attached *a, const char *text, const struct set_texts *s
 	(void)text;
 	(void)sets;
 	(void)trial_ns;
-	(void)plan;
+	plan->bans_left_out = on.crowded;
 	assert_false(is_locked()); /* it takes it */
 	if (on.no_change)
 		return policy_fail(e, 0, "%s: another changes it", a->ifname);
@@ -752,6 +753,20 @@ static void test_one_is_there(void **unused)
 	assert_string_equal(error.text, "the lock cannot be had");
 }
 
+/* What ends of it, as its policy has no room for that, is counted. */
+static void test_one_is_there_with_more_bans(void **unused)
+{
+	begin(unused);
+	on.paced = true;
+	on.abi = PACER_ABI_VERSION;
+	on.crowded = 186;
+	assert_int_equal(serve(), 0);
+	assert_int_equal(restored.bans_left_out, 186);
+	on.pending = true;
+	assert_int_equal(serve(), 0);
+	assert_int_equal(restored.bans_left_out, 0);
+}
+
 /* ---- what it says ---- */
 
 static int run_with(struct options o)
@@ -991,14 +1006,23 @@ static void test_wrong(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(test_of_its_state),   CASE(test_of_its_state_without_limits),
-	    CASE(test_of_new_state),   CASE(test_not_begun),
-	    CASE(test_put_up),	       CASE(test_one_is_there),
-	    CASE(test_served),	       CASE(test_memory),
-	    CASE(test_not_saved),      CASE(test_taken_off),
-	    CASE(test_saved_at_least), CASE(test_taken_off),
-	    CASE(test_nobody_hears),   CASE(test_systemd_does_not_hear),
-	    CASE(test_wrong),	       CASE(test_unseen_for_a_while),
+	    CASE(test_of_its_state),
+	    CASE(test_of_its_state_without_limits),
+	    CASE(test_of_new_state),
+	    CASE(test_not_begun),
+	    CASE(test_put_up),
+	    CASE(test_one_is_there),
+	    CASE(test_one_is_there_with_more_bans),
+	    CASE(test_served),
+	    CASE(test_memory),
+	    CASE(test_not_saved),
+	    CASE(test_taken_off),
+	    CASE(test_saved_at_least),
+	    CASE(test_taken_off),
+	    CASE(test_nobody_hears),
+	    CASE(test_systemd_does_not_hear),
+	    CASE(test_wrong),
+	    CASE(test_unseen_for_a_while),
 	    CASE(test_interface_gone),
 	};
 

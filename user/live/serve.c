@@ -143,13 +143,14 @@ static int load_or_restore(const struct beginning *b, const char *file, struct a
  * The program is replaced even by the same: which one it is cannot be told from outside. A policy
  * that somebody tries goes on: it is better to pace by that than not to begin.
  */
-static int take_over(const struct beginning *b, struct attached *a, struct policy_error *why,
-		     struct policy_error *error)
+static int take_over(const struct beginning *b, struct attached *a, struct restored *restored,
+		     struct policy_error *why, struct policy_error *error)
 {
 	static struct plan plan;
 	struct attach_replaced replaced;
 	int fd = copies_lock(error), result;
 
+	*restored = (struct restored){.bans_left_out = 0};
 	if (fd < 0)
 		return -1;
 	result = attach_upgrade(b->ifname, b->options->pin, a, &replaced, error);
@@ -164,7 +165,9 @@ static int take_over(const struct beginning *b, struct attached *a, struct polic
 			       b->ifname);
 		return 0;
 	}
-	if (change_apply(a, b->text, b->sets, 0, &plan, error) >= 0)
+	result = change_apply(a, b->text, b->sets, 0, &plan, error);
+	restored->bans_left_out = plan.bans_left_out;
+	if (result >= 0)
 		return 0;
 	attached_release(a);
 	return -1;
@@ -199,7 +202,7 @@ int serve_begin(const char *ifname, const struct attach_options *options, const 
 		return -1;
 	if (paced && abi == PACER_ABI_VERSION) {
 		*served = SERVED_TAKEN_OVER;
-		return take_over(&b, a, why, error);
+		return take_over(&b, a, restored, why, error);
 	}
 	replacing.replace = paced;
 	if (load_or_restore(&b, file, a, served, restored, why, error))
