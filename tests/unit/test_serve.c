@@ -532,6 +532,14 @@ void memory_noted(const struct attached *a, const struct policy *p, const char *
 	memory_asked = restored ? "as it was saved" : "as it was at load";
 }
 
+static uint32_t alsos; /* how often it was said where else it holds */
+
+void output_also(const struct attached *a)
+{
+	assert_int_equal(a->ifindex, 3);
+	alsos++;
+}
+
 void tags_noted(const struct attached *a)
 {
 	(void)a;
@@ -583,6 +591,7 @@ static int begin(void **unused)
 	*said = *told = *status_due = 0;
 	ready_due = stopping_due = false;
 	memory_asked = NULL;
+	alsos = 0;
 	memset(&pacer, 0, sizeof(pacer));
 	memset(&error, 0, sizeof(error));
 	file = "/dev/null"; /* it is there */
@@ -833,6 +842,21 @@ static void test_memory(void **unused)
 	assert_null(memory_asked);
 }
 
+/* The policy of one that is taken over is in force on those that share its state, too. */
+static void test_shared(void **unused)
+{
+	begin(unused);
+	assert_int_equal(run(), EXIT_DONE);
+	assert_int_equal(alsos, 0);
+	on.paced = true;
+	on.abi = PACER_ABI_VERSION;
+	assert_int_equal(run(), EXIT_DONE);
+	assert_int_equal(alsos, 1);
+	on.pending = true; /* nothing was put in force */
+	assert_int_equal(run(), EXIT_DONE);
+	assert_int_equal(alsos, 1);
+}
+
 /* What cannot be saved is said each time, and it goes on. */
 static void test_not_saved(void **unused)
 {
@@ -1013,6 +1037,7 @@ int main(void)
 	    CASE(test_put_up),
 	    CASE(test_one_is_there),
 	    CASE(test_one_is_there_with_more_bans),
+	    CASE(test_shared),
 	    CASE(test_served),
 	    CASE(test_memory),
 	    CASE(test_not_saved),

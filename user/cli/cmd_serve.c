@@ -45,13 +45,14 @@ static const char *begun_text(enum served served)
 	return "?";
 }
 
-/* The policy was put in force on the pacer that is there. */
-static void emit_applied(const struct restored *restored)
+/* The policy was put in force on the pacer that is there, and where its state is, too. */
+static void emit_applied(const struct attached *a, const struct restored *restored)
 {
 	if (restored->bans_left_out)
 		emit_uint("bans_left_out", restored->bans_left_out,
 			  "bans that it has no room for, and which end: %zu\n",
 			  restored->bans_left_out);
+	output_also(a);
 }
 
 static const char *begun_name(enum served served)
@@ -135,7 +136,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	if (served == SERVED_RESTORED)
 		output_restored(&restored);
 	else if (served == SERVED_TAKEN_OVER && !*why.text)
-		emit_applied(&restored);
+		emit_applied(a, &restored);
 	emit_close();
 	code = emit_end_line();
 	(void)flushed(); /* where it cannot be told it serves nevertheless, and fails at the end */
