@@ -34,6 +34,8 @@ static struct {
 	bool no_device, unseen, no_socket, no_flags, down, may_not;
 	bool paced;
 	uint32_t abi;
+	enum site_mode mode;
+	bool dispatched;
 	int cpus;
 	bool unread;	     /* the saved state */
 	bool no_folder;	     /* to save it in */
@@ -92,8 +94,16 @@ int site_open(const char *ifname, int ifindex, struct site *site, struct policy_
 {
 	if (on.unseen)
 		return policy_fail(e, 0, "%s: it cannot be seen", ifname);
-	*site = (struct site){.ifindex = ifindex, .pacer = on.paced, .abi = on.abi};
+	*site =
+	    (struct site){.ifindex = ifindex, .mode = on.mode, .pacer = on.paced, .abi = on.abi};
+	if (on.dispatched)
+		site->dispatched = (struct xdp_multiprog *)site;
 	return 0;
+}
+
+const char *site_mode_name(enum site_mode mode)
+{
+	return mode == SITE_SKB ? "skb" : "native";
 }
 
 void site_close(struct site *site)
@@ -244,7 +254,7 @@ int attach_pacers(const char *const *ifnames, size_t n, const struct attach_opti
 		return policy_fail(e, 0, "%s: no memory in the kernel", *ifnames);
 	with_state += begin->restored != NULL;
 	replacing += options->replace;
-	*a = (struct attached){.ifname = "s0", .ifindex = 3};
+	*a = (struct attached){.ifname = "s0", .ifindex = 3, .mode = on.mode ? "skb" : "native"};
 	return 0;
 }
 
@@ -257,7 +267,7 @@ int attach_upgrade(const char *ifname, bool pin, struct attached *a,
 	if (on.no_upgrade)
 		return policy_fail(e, 0, "%s: it cannot be replaced", ifname);
 	upgrades++;
-	*a = (struct attached){.ifname = "s0", .ifindex = 3};
+	*a = (struct attached){.ifname = "s0", .ifindex = 3, .mode = on.mode ? "skb" : "native"};
 	return 0;
 }
 
@@ -598,14 +608,17 @@ static int begin(void **unused)
 	return 0;
 }
 
-static int serve(void)
+static int serve_as(struct attach_options options)
 {
-	const struct attach_options options = {.direct = true};
-
 	*error.text = 0;
 	restored = (struct restored){0};
 	return serve_begin("s0", &options, "rules: []\n", &policy, NULL, file, &pacer, &served,
 			   &restored, &why, &error);
+}
+
+static int serve(void)
+{
+	return serve_as((struct attach_options){.direct = true});
 }
 
 static void test_of_its_state(void **unused)
@@ -774,6 +787,34 @@ static void test_one_is_there_with_more_bans(void **unused)
 	on.pending = true;
 	assert_int_equal(serve(), 0);
 	assert_int_equal(restored.bans_left_out, 0);
+}
+
+/* How it is attached stays: what somebody asked for beside that is refused, and the rest is not. */
+static void test_one_is_there_otherwise(void **unused)
+{
+	begin(unused);
+	on.paced = true;
+	on.abi = PACER_ABI_VERSION;
+	on.mode = SITE_SKB;
+	assert_int_equal(serve_as((struct attach_options){.mode_given = true}), -1);
+	assert_string_equal(error.text,
+			    "s0: its pacer is in skb mode: serve it without --mode native, or save "
+			    "it and take it off before: `xdp-pacer save s0 FILE --and-unload`");
+	assert_int_equal(upgrades, 0);
+	assert_int_equal(serve_as((struct attach_options){.mode = SITE_SKB, .mode_given = true}),
+			 0);
+	assert_int_equal(serve_as((struct attach_options){.mode = SITE_NATIVE}), 0);
+	on.dispatched = true;
+	assert_int_equal(serve_as((struct attach_options){.mode = SITE_NATIVE}), 0);
+	assert_int_equal(upgrades, 3);
+	assert_int_equal(serve(), -1);
+	assert_string_equal(error.text,
+			    "s0: its pacer is under the libxdp dispatcher: serve it without "
+			    "--direct, or save it and take it off before: `xdp-pacer save s0 FILE "
+			    "--and-unload`");
+	on.abi = 3; /* that one is not taken over */
+	assert_int_equal(serve_as((struct attach_options){.mode_given = true}), 0);
+	assert_true(upgrades == 3 && replacing == 1);
 }
 
 /* ---- what it says ---- */
@@ -1036,6 +1077,7 @@ int main(void)
 	    CASE(test_not_begun),
 	    CASE(test_put_up),
 	    CASE(test_one_is_there),
+	    CASE(test_one_is_there_otherwise),
 	    CASE(test_one_is_there_with_more_bans),
 	    CASE(test_shared),
 	    CASE(test_served),

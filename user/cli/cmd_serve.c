@@ -99,6 +99,7 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 
 	if (read_site_mode("serve", o->mode, &load.mode))
 		return EXIT_WRONG;
+	load.mode_given = o->mode != NULL;
 	code = read_policy(o->policy, &text, &policy);
 	if (code)
 		return code;
@@ -132,7 +133,8 @@ static int begin(const char *ifname, const struct options *o, struct attached *a
 	emit_begin(o->json);
 	emit_object("");
 	emit_string("interface", ifname, "%s: ", printable(ifname).text);
-	emit_string("pacer", begun_name(served), "the pacer is %s\n", begun_text(served));
+	emit_string("pacer", begun_name(served), "the pacer is %s%s\n", begun_text(served),
+		    served == SERVED_TAKEN_OVER && !strcmp(a->mode, "skb") ? ", in skb mode" : "");
 	if (served == SERVED_RESTORED)
 		output_restored(&restored);
 	else if (served == SERVED_TAKEN_OVER && !*why.text)

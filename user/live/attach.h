@@ -15,9 +15,10 @@
 
 struct attach_options {
 	enum site_mode mode;
-	bool direct;  /* not through the libxdp dispatcher, even where the kernel has it */
-	bool replace; /* replace a pacer of any version */
-	bool pin;     /* with pins for other tools (pinned.h) */
+	bool mode_given; /* somebody asked for it: serve takes over none in another */
+	bool direct;	 /* not through the libxdp dispatcher, even where the kernel has it */
+	bool replace;	 /* replace a pacer of any version */
+	bool pin;	 /* with pins for other tools (pinned.h) */
 };
 
 /* The pacer that was replaced; program_id 0: none. */

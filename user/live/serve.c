@@ -173,17 +173,40 @@ static int take_over(const struct beginning *b, struct attached *a, struct resto
 	return -1;
 }
 
-static int look(const char *ifname, bool *paced, uint32_t *abi, struct policy_error *error)
+/* How a pacer is attached does not change while it is taken over. */
+static int is_as_asked(const char *ifname, const struct site *site,
+		       const struct attach_options *options, struct policy_error *error)
 {
-	int ifindex = device_index(ifname, error);
+	if (options->mode_given && options->mode != site->mode)
+		return policy_fail(error, 0,
+				   "%s: its pacer is in %s mode: serve it without --mode %s, or "
+				   "save it and take it off before: `xdp-pacer save %s FILE "
+				   "--and-unload`",
+				   ifname, site_mode_name(site->mode),
+				   site_mode_name(options->mode), ifname);
+	if (options->direct && site->dispatched)
+		return policy_fail(error, 0,
+				   "%s: its pacer is under the libxdp dispatcher: serve it without "
+				   "--direct, or save it and take it off before: `xdp-pacer save "
+				   "%s FILE --and-unload`",
+				   ifname, ifname);
+	return 0;
+}
+
+static int look(const char *ifname, const struct attach_options *options, bool *paced,
+		uint32_t *abi, struct policy_error *error)
+{
+	int result = 0, ifindex = device_index(ifname, error);
 	struct site site;
 
 	if (ifindex < 0 || site_open(ifname, ifindex, &site, error))
 		return -1;
 	*paced = site.pacer;
 	*abi = site.abi;
+	if (site.pacer && site.abi == PACER_ABI_VERSION)
+		result = is_as_asked(ifname, &site, options, error);
 	site_close(&site);
-	return 0;
+	return result;
 }
 
 int serve_begin(const char *ifname, const struct attach_options *options, const char *text,
@@ -197,7 +220,7 @@ int serve_begin(const char *ifname, const struct attach_options *options, const 
 	bool paced = false;
 
 	*why = (struct policy_error){0};
-	if (load_trial_make_way(ifname, error) || look(ifname, &paced, &abi, error) ||
+	if (load_trial_make_way(ifname, error) || look(ifname, options, &paced, &abi, error) ||
 	    put_up(ifname, error))
 		return -1;
 	if (paced && abi == PACER_ABI_VERSION) {
