@@ -912,7 +912,8 @@ static void begin_anew(const struct work *w, bool dispatcher)
 	told_left = 0;
 	with_dispatcher = dispatcher;
 	shadowed = w->shadowed;
-	options = (struct attach_options){w->mode, w->direct, w->replace, w->pin};
+	options = (struct attach_options){
+	    .mode = w->mode, .direct = w->direct, .replace = w->replace, .pin = w->pin};
 	begin = (struct object_begin){.tools = w->tools, .shared = w->shared};
 	error = (struct policy_error){.line = -1};
 	for (size_t i = 0; i < INTERFACES && w->paced; i++) {
