@@ -144,6 +144,46 @@ says_what_is_left_out()
 	stop TERM 0
 }
 
+# An edit of bans or flows takes no limit with it, and bans go on as far as there is room.
+tables_of_another_size()
+{
+	local from to
+
+	for from in "1024 2048" "4600 4300"; do
+		to=${from#* }
+		rm -f "$work/s0.state"
+		of_values one "" "" "${from% *}"
+		serve --and-unload
+		pacer ban s0 add 10.77.0.15 >/dev/null
+		arrive "10 0" n=12 n=2,from=10.77.0.15
+		stop TERM 0
+		of_values one "" "" "$to"
+		serve --and-unload
+		begun "loaded, with the state that was saved"
+		grep -q '^restored: 1 limit kept its state, 0 new, 0 retired; 1 ban, ' "$work/out" ||
+			fail "$(cat "$work/out")" || return
+		! grep -q dropped "$work/err" || fail "$(cat "$work/err")" || return
+		arrive "0 0 10" n=2 n=2,from=10.77.0.15 n=12,from=10.77.0.12
+		stop TERM 0
+	done
+}
+
+# One that is there keeps its mode: what was asked for beside that is refused. What ends of it is said.
+taken_over_otherwise()
+{
+	of_values one "" "" 1024
+	pacer load s0 -c "$work/one.yaml" --mode skb >/dev/null
+	printf '198.51.100.%s\n' {1..40} | pacer ban s0 add - >/dev/null
+	refused 1 'its pacer is in skb mode: serve it without --mode native, or ' \
+		pacer serve s0 -c "$work/one.yaml" --state "$work/s0.state" --mode native
+	of_values one "" "" 8
+	serve
+	begun "taken over as it was, in skb mode"
+	grep -Eq '^bans that it has no room for, and which end: 3[2-9]$' "$work/out" || fail "$(cat "$work/out")"
+	stop TERM 0
+	off
+}
+
 # A policy on trial keeps it from being taken off: the file is of the end, all the same.
 and_unload_on_trial()
 {
@@ -630,6 +670,8 @@ check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
 check serve-without-its-values without_its_values
 check serve-says-what-is-left-out says_what_is_left_out
+check serve-tables-of-another-size tables_of_another_size
+check serve-taken-over-otherwise taken_over_otherwise
 check serve-and-unload-on-trial and_unload_on_trial
 check serve-begun-on-trial begun_on_trial
 check serve-smaller smaller
