@@ -23,9 +23,9 @@ enum served {
  * Of a policy, with its sets. `why` is filled (its text, else "") where the saved state, or all of
  * its limits, could not be gone on with, a pacer of another ABI was replaced, or a policy is on
  * trial, so that the service's own is not put in force: it paces all the same. A file that is not
- * there is no reason. Of SERVED_RESTORED, *restored is what became of it; of SERVED_TAKEN_OVER it has
- * the bans that found no room. 0, or -1 with *error filled: its line is not 0 where the policy is
- * wrong. An interface that is down is put up.
+ * there is no reason. Of SERVED_RESTORED, *restored is what became of it; of SERVED_TAKEN_OVER it
+ * has the bans that found no room. 0, or -1 with *error filled: its line is not 0 where the policy
+ * is wrong. An interface that is down is put up.
  */
 int serve_begin(const char *ifname, const struct attach_options *options, const char *text,
 		const struct policy *policy, const struct set_texts *sets, const char *file,
