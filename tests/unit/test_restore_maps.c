@@ -281,6 +281,21 @@ static void test_once_more(void **unused)
 	}
 }
 
+/* The table that was made for it is smaller: nothing is written beyond it, or into it. */
+static void test_once_more_is_larger(void **unused)
+{
+	static struct pacer_line its_lines[LINES], none[LINES];
+	struct attached a = {.ifname = "eth0", .lines = its_lines, .n_lines = LINES - 1};
+
+	(void)unused;
+	assert_int_equal(fill(0), 0);
+	assert_int_equal(restore_again(&state, NULL, &a, &error), -1);
+	assert_string_equal(error.text,
+			    "eth0: a limit of the policy before has just ended: try again");
+	assert_memory_equal(its_lines, none, sizeof(none));
+	let_go();
+}
+
 static void test_once_more_fails(void **unused)
 {
 	static struct pacer_line its_lines[LINES], none[LINES];
@@ -387,6 +402,7 @@ int main(void)
 	    CASE(test_not_permitted),
 	    CASE(test_no_secret_to_go_on_with),
 	    CASE(test_once_more),
+	    CASE(test_once_more_is_larger),
 	    CASE(test_once_more_fails),
 	    CASE(test_each_call_fails),
 	    CASE(test_no_memory_for_the_counters),

@@ -57,7 +57,7 @@ static void time_draining(struct pacer_policy *bin, uint64_t now_ns)
 
 /*
  * What cooled down after the save leaves its throttle to others, with its uses in it. Lines that a
- * new limit gets were nobody's: it gets none of the saved policy's (lay.c).
+ * new limit gets were nobody's, or of tables that were emptied (move_bans; of flows none is saved).
  */
 static void begin_at_zero(struct state *s, const struct pacer_policy *bin, const struct plan *plan,
 			  uint64_t now_ns)
@@ -229,6 +229,22 @@ static int go_on_allowing(struct state *s, const struct policy *policy, uint64_t
 		      : 0;
 }
 
+/*
+ * The table grows by what saved limits keep from those of the policy, and not beyond what its
+ * `memory` has room for without them: so what is restored can be loaded anew, too.
+ */
+static int fits_alone(const struct policy *policy, const struct compile_host *host,
+		      struct policy_error *error)
+{
+	static struct plan unused;
+	struct pacer_policy *bin = malloc(sizeof(*bin));
+	int result = bin ? compile_policy(policy, NULL, host, bin, &unused, error)
+			 : policy_fail(error, 0, "no memory for the policy");
+
+	free(bin);
+	return result;
+}
+
 int restore_plan(struct state *s, const struct policy *policy, const struct clocks *now,
 		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		 struct restored *what, struct policy_error *error)
@@ -244,7 +260,8 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 		return -1;
 	carry(s->bin, s->lines, s->n_lines, s->throttle, what->absence.shift_ns, host->now_ns);
 	previous.lines = s->n_lines;
-	if (compile_policy(policy, &previous, host, bin, plan, error))
+	if (compile_policy(policy, &previous, host, bin, plan, error) ||
+	    (plan->lines > s->n_lines && fits_alone(policy, host, error)))
 		return -1;
 	lost = keymask_lost_values(policy, bin);
 	if (lost >= 0)
@@ -496,6 +513,12 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 int restore_again(const struct state *s, const struct pacer_policy *bin, struct attached *a,
 		  struct policy_error *error)
 {
+	/* What drained and has ended meanwhile may have been one block with what new tables want.
+	 */
+	if (s->n_lines > a->n_lines)
+		return policy_fail(error, 0,
+				   "%s: a limit of the policy before has just ended: try again",
+				   a->ifname);
 	if (put_counts(s, a->counts_fd, a->set_hits_fd, error))
 		return -1;
 	memcpy(a->lines, s->lines, s->n_lines * sizeof(*s->lines));
