@@ -331,6 +331,52 @@ static void test_changed_since_the_look(void **unused)
 		}
 }
 
+/* Of two ends the later one counts: one that was made meanwhile and is shorter gives way. */
+static void test_shorter_since_the_look(void **unused)
+{
+	struct fleet_ban ban;
+
+	(void)unused;
+	begin(WITH_BANS);
+	ban = seen_now(key_of(7), kernel_now_ns + 5 * SECOND);
+	assert_true(put(key_of(7), kernel_now_ns + 3 * SECOND));
+	assert_int_equal(fleet_bans_set(&pacer, &ban, 1, &error), 0);
+	assert_true(!ban.changed && ban.done && banned() == 1 && left_ns == 5 * SECOND);
+}
+
+static uint64_t told_ns[2];
+static size_t n_told;
+
+static void note_told(const struct pacer_ban_key *key, uint64_t until_ns, void *arg)
+{
+	if (!memcmp(key, arg, sizeof(*key)) && n_told < 2)
+		told_ns[n_told++] = until_ns;
+}
+
+/* Two CPUs may have entered a key twice: both are told by the end that counts. */
+static void test_entered_twice(void **unused)
+{
+	struct pacer_ban_places at;
+	struct pacer_table table;
+	struct pacer_ban_ask q;
+
+	(void)unused;
+	begin(WITH_BANS);
+	assert_true(put(key_of(8), kernel_now_ns + 90 * SECOND));
+	table = (struct pacer_table){pacer.lines, pacer.n_lines};
+	q = (struct pacer_ban_ask){&table, &copies[0].policy.bans, kernel_now_ns, {0, 0}, key_of(7),
+				   0};
+	q.hash = pacer_ban_hash(&q.key, control->secret[0]);
+	at = pacer_ban_places(q.bans, q.hash);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(pacer_ban_enter(&pacer.lines[at.set[i]], &q,
+					    q.now_ns + (i ? 60 : 61) * SECOND));
+	n_told = 0;
+	fleet_bans_each(&pacer, &which, note_told, &q.key);
+	assert_int_equal(n_told, 2);
+	assert_true(told_ns[0] == told_ns[1] && told_ns[0] == q.now_ns + 61 * SECOND);
+}
+
 /* What has ended since is as it was looked at. */
 static void test_ended_since_the_look(void **unused)
 {
@@ -417,6 +463,8 @@ int main(void)
 	    CASE(test_while_bans_move),
 	    CASE(test_no_lock),
 	    CASE(test_changed_since_the_look),
+	    CASE(test_shorter_since_the_look),
+	    CASE(test_entered_twice),
 	    CASE(test_ended_since_the_look),
 	    CASE(test_no_place_for_it),
 	    CASE(test_no_table),

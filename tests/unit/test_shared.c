@@ -190,6 +190,35 @@ static void test_a_change_here_before_a_word_is_taken(void **unused)
 		}
 }
 
+/* What ends no later than the word and says the same gives way to it; so does what lay beneath. */
+static void test_what_is_beneath_a_word_is_taken_over(void **unused)
+{
+	static const struct shared_value a = {"a", SHARED_BY_FILE}, b = {"b", SHARED_BY_HAND};
+	struct shared_word word = {.value = b, .left_ns = 90 * S};
+	struct shared s;
+
+	(void)unused;
+	for (int longer = 0; longer < 2; longer++) { /* made by a rule meanwhile */
+		read_nothing(&s);
+		s.known = s.heard = 8;
+		shared_there(&s, "k", WORD(90 * S), 8, now);
+		look(&s, "k", now + (longer ? 95 : 60) * S);
+		assert_int_equal(s.at[0].todo, longer ? SHARED_TELL : SHARED_TAKE);
+		shared_free(&s);
+	}
+	for (int ended = 0; ended < 2; ended++) {
+		read_nothing(&s);
+		shared_here(&s, "k", &b, now + 5 * S, now);
+		s.known = s.heard = 8;
+		shared_there(&s, "k", &word, 8, now);
+		assert_int_equal(s.at[0].todo, SHARED_TAKE);
+		now += ended ? 6 * S : S;
+		shared_here(&s, "k", &a, ended ? SHARED_NEVER : now + 9 * S, now);
+		assert_int_equal(s.at[0].todo, ended ? SHARED_TAKE : SHARED_TELL);
+		shared_free(&s);
+	}
+}
+
 /* Its end is no lifting, though no look has seen it: the later word of another host holds. */
 static void test_an_end_lifts_no_later_word(void **unused)
 {
@@ -244,61 +273,6 @@ static void test_what_follows_a_lifting_for_long_says_so(void **unused)
 	says(&s, now + 2 * 3600 * S, 7);
 	look(&s, "k", now + 3 * 3600 * S);
 	assert_int_equal(batch_of(&s).at[0].word.lies_ns, 0);
-	shared_free(&s);
-}
-
-/* The store's word ends before it is lifted there: then nothing counts over the file. */
-static void test_what_has_ended_and_a_file_brings(void **unused)
-{
-	struct shared_batch b;
-	struct shared s;
-
-	(void)unused;
-	read_nothing(&s);
-	says(&s, now + 60 * S, 7);
-	look(&s, NULL, 0);
-	look(&s, NULL, 0);
-	s.first = true;
-	s.found = SHARED_FILED;
-	look(&s, "k", SHARED_NEVER);
-	now += 60 * S;
-	look(&s, "k", SHARED_NEVER);
-	b = batch_of(&s);
-	assert_int_equal(b.n, 1);
-	assert_true(b.at[0].word.left_ns == SHARED_NEVER);
-	shared_free(&s);
-}
-
-/* Its lifting is told, and counts over the file. */
-static void test_what_was_lifted_and_a_file_brings_again(void **unused)
-{
-	struct shared_batch b;
-	struct shared s;
-	size_t i = 0;
-
-	(void)unused;
-	read_nothing(&s);
-	says(&s, SHARED_NEVER, 7);
-	look(&s, NULL, 0);
-	look(&s, NULL, 0);
-	s.first = true;
-	s.found = SHARED_FILED;
-	look(&s, "k", SHARED_NEVER);
-	s.first = false;
-	s.found = SHARED_MADE;
-	look(&s, "k", SHARED_NEVER);
-	b = batch_of(&s);
-	assert_int_equal(b.n, 1);
-	assert_int_equal(b.at[0].word.left_ns, 0);
-	shared_told(&s, &b, 8);
-	look(&s, "k", SHARED_NEVER);
-	assert_ptr_equal(shared_take(&s, &i), &s.at[0]);
-	assert_int_equal(s.at[0].there_ns, 0);
-	shared_taken(&s, &s.at[0], true);
-	look(&s, NULL, 0);
-	assert_int_equal(batch_of(&s).n, 0);
-	look(&s, "k", now + 60 * S); /* and by hand it is made again */
-	assert_int_equal(batch_of(&s).n, 1);
 	shared_free(&s);
 }
 
@@ -1946,10 +1920,9 @@ int main(void)
 	    cmocka_unit_test(test_nothing_is_told_before_all_was_read),
 	    cmocka_unit_test(test_what_a_trial_brings_is_not_told),
 	    cmocka_unit_test(test_a_change_here_before_a_word_is_taken),
+	    cmocka_unit_test(test_what_is_beneath_a_word_is_taken_over),
 	    cmocka_unit_test(test_an_end_lifts_no_later_word),
 	    cmocka_unit_test(test_what_follows_a_lifting_for_long_says_so),
-	    cmocka_unit_test(test_what_was_lifted_and_a_file_brings_again),
-	    cmocka_unit_test(test_what_has_ended_and_a_file_brings),
 	    cmocka_unit_test(test_what_ends_by_itself_is_not_lifted),
 	    cmocka_unit_test(test_what_waits_is_not_said_otherwise),
 	    cmocka_unit_test(test_a_shorter_end_is_told),

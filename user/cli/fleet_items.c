@@ -451,8 +451,11 @@ bool fleet_items_step(struct fleet_items *items, struct attached *a, const char 
 		return true;
 	items->busy = false;
 	fleet_items_look(items, a);
-	/* What the store says now would count over what is here, of which nothing is known yet. */
-	if (!items->unlooked && host_now_ns() >= items->store_ns &&
+	/*
+	 * What the store says now would count over what is here, of which nothing is known yet. And
+	 * what a policy brought that is not followed yet is not told as made here.
+	 */
+	if (!items->unlooked && !is_another(items, a) && host_now_ns() >= items->store_ns &&
 	    exchange_waits(&items->exchange)) {
 		well = exchange_step(&items->exchange, guard, created);
 		items->store_ns = host_now_ns() + STORE_NS;

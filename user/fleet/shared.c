@@ -142,6 +142,7 @@ static struct shared_item half_of(const struct shared_item *item)
 
 	if (item->revision > half.after)
 		half.after = item->revision;
+	half.begun = item->begun;
 	half.doubt = item->doubt;
 	half.tried = item->tried;
 	half.tried_ns = item->tried_ns;
@@ -210,31 +211,32 @@ static void set_since(const struct shared *s, struct shared_item *item)
 		item->since = item->after = 0;
 }
 
-/* A word that is to be taken, and of which a change here may be of before it. */
+/* Was what is found here there before the agent, or its policy? Of a half it was known. */
+static bool is_begun(const struct shared *s, const struct shared_item *item)
+{
+	if (s->found != SHARED_MADE)
+		return true;
+	return item->half ? item->begun : s->first || (!s->whole && !s->known);
+}
+
+/* It is to be taken, and not all that is known had been heard. */
 static bool is_unheard(const struct shared *s, const struct shared_item *item)
 {
 	return item->todo == SHARED_TAKE && item->revision > s->heard;
 }
 
 /*
- * A policy's file has what was taken out here before that could be told. It is told all the same,
- * and then the store's word is taken, which counts over files.
+ * What is found here now was changed after the word that is to be taken. Does the word count over
+ * it? So it does where that ends no later and says the same, and where it was beneath what has
+ * ended.
  */
-static bool is_brought_again(const struct shared *s, struct shared_item *item)
+static bool is_beneath(const struct shared_item *item, const struct shared_value *of,
+		       uint64_t until_ns, uint64_t now_ns)
 {
-	if (item->todo == SHARED_TELL && !item->here_ns && !item->over)
-		item->again |= s->found == SHARED_FILED;
-	return item->again;
-}
+	bool uncovered = item->here_ns && item->here_ns <= now_ns;
 
-static void settle_again(struct shared_item *item)
-{
-	if (!item->again || item->todo == SHARED_TELL)
-		return;
-	item->again = false;
-	item->here_ns = SHARED_NEVER; /* as files have it */
-	if (unlike(item)) /* nothing counts over it where the store's word has ended meanwhile */
-		item->todo = item->there_ns || item->lifted ? SHARED_TAKE : SHARED_TELL;
+	return item->todo == SHARED_TAKE &&
+	       (uncovered || (until_ns <= item->there_ns && same(of, &item->there)));
 }
 
 void shared_here(struct shared *s, const char *key, const struct shared_value *value,
@@ -242,6 +244,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 {
 	const struct shared_value *of = value ? value : &none;
 	struct shared_item *item;
+	bool beneath;
 
 	if (until_ns <= now_ns || (until_ns - now_ns < SHARED_LEAST_NS && !find(s, key)))
 		return;
@@ -252,13 +255,14 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	}
 	item->seen = true;
 	item->missed = 0;
-	if (is_unheard(s, item) || is_brought_again(s, item))
+	if (is_unheard(s, item) || (item->here_ns == until_ns && same(&item->here, of)))
 		return;
-	if (item->here_ns == until_ns && same(&item->here, of))
-		return;
+	beneath = is_beneath(item, of, until_ns, now_ns);
 	item->here_ns = until_ns;
 	item->here = *of;
-	item->begun = s->found != SHARED_MADE || s->first || (!s->whole && !s->known);
+	if (beneath)
+		return;
+	item->begun = is_begun(s, item);
 	item->filed = s->found == SHARED_FILED;
 	set_since(s, item);
 	item->half = false;
@@ -350,7 +354,6 @@ void shared_looked(struct shared *s, uint64_t now_ns)
 		struct shared_item *item = &s->at[i];
 
 		run_out(item, now_ns);
-		settle_again(item);
 		if (!item->seen && item->here_ns && !is_unheard(s, item))
 			miss(s, item, now_ns);
 		if (is_over(s, item))

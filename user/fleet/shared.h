@@ -21,7 +21,7 @@
  * that goes by the store's revision that was known at the look that found it first. And what was
  * changed here after a word that had been heard counts over that word, also if it ends before, and
  * if the word was not taken yet. What a policy on trial brought is not told before it is confirmed.
- * What was lifted here, and is brought again by a policy before that was told, is lifted. What
+ * What
  * the first look under another policy finds was there before: so it goes by what was heard when
  * that policy came. A write without an answer is made again, following the same revision: one of
  * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
@@ -123,7 +123,6 @@ struct shared_item {
 	bool over;	/* so its end is to be told */
 	bool half;	/* it was here under the policy before, and is to be looked for yet */
 	bool filed;	/* what is here came with the policy */
-	bool again;	/* ... in place of what was lifted here, which is not told yet */
 };
 
 /* Of what a look finds, and is not known yet. */

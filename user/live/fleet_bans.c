@@ -100,7 +100,8 @@ void fleet_bans_each(const struct attached *a, const struct fleet_bans *which,
 		     void (*each)(const struct pacer_ban_key *key, uint64_t until_ns, void *arg),
 		     void *arg)
 {
-	const struct pacer_bans *bans = &a->copy[copies_in_force(a)].policy.bans;
+	const struct pacer_policy *p = &a->copy[copies_in_force(a)].policy;
+	const struct pacer_bans *bans = &p->bans;
 	struct pacer_table table = {a->lines, a->n_lines};
 	uint64_t now_ns = host_now_ns();
 
@@ -115,7 +116,9 @@ void fleet_bans_each(const struct attached *a, const struct fleet_bans *which,
 			continue;
 		key = (struct pacer_ban_key){copy.ban_rule, copy.ban_key_id, {0}};
 		memcpy(key.word, copy.ban_key, words_of(key.key_id) * sizeof(*key.word));
-		each(&key, copy.ban_until_ns, arg);
+		/* Two CPUs may have entered it twice. */
+		each(&key, pacer_later(copy.ban_until_ns, ban_tables_until(a, p, &key, now_ns)),
+		     arg);
 	}
 }
 
@@ -170,13 +173,14 @@ static bool set_one(struct attached *a, const struct ban_tables *t, uint32_t i,
 	return ban_enter(a, t, i, &ban->key, ban->until_ns) == BAN_ENTERED;
 }
 
+/* Lifted, or made to end after what is to be put in: of two ends the later one counts. */
 static bool has_changed(const struct attached *a, const struct ban_tables *t,
 			const struct fleet_ban *ban)
 {
-	uint64_t now_ns = host_now_ns();
+	uint64_t now_ns = host_now_ns(), was_ns = ban->was_ns > now_ns ? ban->was_ns : 0;
+	uint64_t is_ns = ban_tables_until(a, &a->copy[t->copy[0]].policy, &ban->key, now_ns);
 
-	return ban_tables_until(a, &a->copy[t->copy[0]].policy, &ban->key, now_ns) !=
-	       (ban->was_ns > now_ns ? ban->was_ns : 0);
+	return is_ns != was_ns && (!is_ns || is_ns > ban->until_ns);
 }
 
 int fleet_bans_set(struct attached *a, struct fleet_ban *ban, size_t n, struct policy_error *error)
