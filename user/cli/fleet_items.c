@@ -314,7 +314,7 @@ static bool fails(const struct policy_error *why, struct policy_error *error)
 	return false;
 }
 
-/* What was changed here since the last look counts over the word that is to be taken. */
+/* At the next step: what was changed here is to be known before a word is taken over it. */
 static void look_soon(struct fleet_items *items)
 {
 	items->looked_ns = host_now_ns() - LOOK_NS;
@@ -415,7 +415,7 @@ static bool take_set(struct fleet_items *items, struct attached *a, size_t set,
 	if (!any)
 		return true;
 	result = fleet_sets_set(a, &items->sets, set, &elements, &why);
-	look_soon(items); /* a change of the next is to be told from this one */
+	look_soon(items); /* what is done here now is no tool's change */
 	if (result == FLEET_SETS_CHANGED)
 		return true;
 	done = !result;

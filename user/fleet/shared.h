@@ -20,12 +20,12 @@
  * was made here after a lifting that had been read, or would have been if reading took no time:
  * that goes by the store's revision that was known at the look that found it first. And what was
  * changed here after a word that had been heard counts over that word, also if it ends before, and
- * if the word was not taken yet. What a policy on trial brought is not told before it is confirmed.
- * What
- * the first look under another policy finds was there before: so it goes by what was heard when
- * that policy came. A write without an answer is made again, following the same revision: one of
- * the two is done. An item that is gone here counts as lifted if it was missed in two looks at all:
- * one look can miss what is being moved.
+ * if the word was not taken yet; but what ends no later and says the same gives way to it. What a
+ * policy on trial brought is not told before it is confirmed. What the first look under another
+ * policy finds was there before: so it goes by what was heard when that policy came. A write
+ * without an answer is made again, following the same revision: one of the two is done. An item
+ * that is gone here counts as lifted if it was missed in two looks at all: one look can miss what
+ * is being moved.
  *
  * Which value. A value is a part of the word, so all hosts have that of the last. A host whose
  * change (SHARED_BY_CHANGE, SHARED_BY_HAND) met another's, neither having known of the other,

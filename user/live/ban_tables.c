@@ -103,10 +103,8 @@ static bool move_over(struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS]
 
 /*
  * Both sets of the key are full: one of those that stand there may have room in its other set. A
- * packet may miss that one's ban if it looks just then. So hardly a key finds no room. Of tables
- * that were filled with random keys to three quarters, 1 of 330 with 64 entries left a key out, 1
- * of 450 with 256, and 1 of 45 with 16,384; to five eighths, 1 of 12,000 with 64 and none of 5,000
- * with 16,384.
+ * packet may miss that one's ban if it looks just then. So in a table that is three quarters full
+ * hardly a key finds no room.
  */
 static bool make_room(const struct pacer_ban_ask *q, const __u64 secret[PACER_SECRETS])
 {

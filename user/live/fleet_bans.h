@@ -38,7 +38,7 @@ struct fleet_ban {
 	uint64_t until_ns; /* on the packets' clock; 0: it is to be lifted; PACER_NEVER */
 	uint64_t was_ns;   /* its end as it was looked at; 0: it was not there */
 	bool done;	   /* false: there is no room for it, or its rule has no such key */
-	bool changed;	   /* since it was looked at: it stays so */
+	bool changed;	   /* lifted since it was looked at, or made longer: it stays so */
 };
 
 /* Has each ban end then. 0, or -1 with *error filled and nothing changed. */

@@ -63,7 +63,10 @@ struct fleet_elements {
 
 void fleet_elements_free(struct fleet_elements *elements);
 
-/* It was changed since it was looked at (fleet_sets_each), and stays so. */
+/*
+ * It was changed since it was looked at (fleet_sets_each), and stays so. Error: what a tool changes
+ * just as this is found out, before the lock is had, is not noticed.
+ */
 #define FLEET_SETS_CHANGED 1
 
 /*

@@ -513,8 +513,7 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 int restore_again(const struct state *s, const struct pacer_policy *bin, struct attached *a,
 		  struct policy_error *error)
 {
-	/* What drained and has ended meanwhile may have been one block with what new tables want.
-	 */
+	/* Since a limit that drained has ended, tables may lie elsewhere, beyond the maps' end. */
 	if (s->n_lines > a->n_lines)
 		return policy_fail(error, 0,
 				   "%s: a limit of the policy before has just ended: try again",

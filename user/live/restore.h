@@ -62,7 +62,8 @@ int restore_fill(const struct state *s, const struct restore_maps *maps,
 		 struct pacer_control *control, struct policy_error *error);
 /*
  * Puts what restore_plan has left of a later state of the same pacer, and *bin, into one that was
- * filled for the same policy before, and to which no packet has come. Its allow-list stays.
+ * filled for the same policy before, and to which no packet has come. Its allow-list stays. Fails,
+ * and writes nothing, where the state has more lines than that one has.
  */
 int restore_again(const struct state *s, const struct pacer_policy *bin, struct attached *a,
 		  struct policy_error *error);

@@ -626,7 +626,9 @@ int state_read(const char *file, struct state *s, struct policy_error *error)
 	close(fd);
 	if (!result)
 		result = read_checked(&in, &h, s, error);
-	explicit_bzero(&h, sizeof(h)); /* it holds the secret */
+	explicit_bzero(&h, sizeof(h)); /* it holds the secret, and so does what was read */
+	if (in.at)
+		explicit_bzero(in.at, sizeof(h));
 	free(in.at);
 	return result;
 }
