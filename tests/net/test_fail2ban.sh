@@ -290,7 +290,7 @@ no_paced_interface()
 }
 
 # Two interfaces with one state have one ban, which is made and lifted once, without an error; two with a state each
-# have one each.
+# have one each. One that is named twice counts once.
 shared_or_not()
 {
 	local jails=1 shared
@@ -302,7 +302,7 @@ shared_or_not()
 		pacer unload s0 >/dev/null
 		pacer load s0 s1 -c "$work/wide.yaml" ${shared:+"$shared"} >/dev/null
 		configured
-		jail one 600 'interface="s0 s1"' >"$work/f2b/jail.conf"
+		jail one 600 'interface="s0 s1 s0"' >"$work/f2b/jail.conf"
 		started
 		refusal one 10.77.0.11
 		until_true 10 banned 10.77.0.11 || fail "not banned: $(cat "$work/f2b/log")"

@@ -161,6 +161,13 @@ static const struct text right[] = {
     {"192.0.2.0/24," LONG48 "xxxxxxxxxxxxxxX\n", "192.0.2.0/24=" LONG48 "xxxxxxxxxxxxxxX", 2},
     {"192.0.2.0/24,C\xc3\xb4te d'Ivoire\n", "192.0.2.0/24=C\xc3\xb4te d'Ivoire", 2},
     {"192.0.2.0/24,\"X # Y\" # a comment\n", "192.0.2.0/24=X # Y", 2},
+    /* Ranges that end where netmasks do: those to the end of all. */
+    {"0.0.0.0,255.255.255.255,any\n", "0.0.0.0/0=any", 3},
+    {"224.0.0.0,255.255.255.255,ZZ\n", "224.0.0.0/3=ZZ", 3},
+    {"0.0.0.0,0.0.0.0,ZZ\n192.0.2.0,192.0.2.253,XX\n",
+     "0.0.0.0=ZZ 192.0.2.0/25=XX 192.0.2.128/26=XX 192.0.2.192/27=XX 192.0.2.224/28=XX "
+     "192.0.2.240/29=XX 192.0.2.248/30=XX 192.0.2.252/31=XX",
+     3},
     /* A length in a field of its own, as in pfx2as: with a value behind it, or none asked for. */
     {"1.0.0.0\t24\t13335\n8.0.0.0\t9\t3356_209\n2001:db8::\t32\t64496\n9.9.9.9\t32\t19281\n",
      "1.0.0.0/24=13335 8.0.0.0/9=3356_209 9.9.9.9=19281 2001:db8::/32=64496", 3},
@@ -203,6 +210,7 @@ struct bad {
 #define NO_END	 "each prefix has a line, with all its fields"
 #define WRITE	 "write 192.0.2.0/24, 2001:db8::/32 or 192.0.2.1-192.0.2.9"
 
+#define IS_NETMASK(mask) "a netmask '" mask "': write the length of the prefix: /24"
 #define IS_NO_LENGTH(field, address, line)                               \
 	"'" field "' is no length of a prefix that begins with " address \
 	", and field 2 of line " line " is one: mend it, or leave that field out of all lines"
@@ -269,6 +277,11 @@ static const struct bad bad[] = {
      "two addresses: with '192.0.2.2': write a range as 192.0.2.1-192.0.2.9, or one address on a "
      "line",
      0},
+    {"1.0.0.0,255.255.255.0,XX\n", 1, IS_NETMASK("255.255.255.0"), 3},
+    {"10.0.0.0,255.0.0.0,XX\n", 1, IS_NETMASK("255.0.0.0"), 3},
+    {"0.0.0.0,128.0.0.0,XX\n", 1, IS_NETMASK("128.0.0.0"), 3},
+    {"224.0.0.0\t255.255.255.254\tXX\n", 1, IS_NETMASK("255.255.255.254"), 3},
+    {"223.255.255.255,255.255.255.255,XX\n", 1, IS_NETMASK("255.255.255.255"), 3},
     {"10.1.0.0/16,10.2.0.1\n", 1, "two prefixes: with '10.2.0.1': write one on a line", 0},
     {"10.1.0.0/16,10.0.255.255-10.1.0.0\n", 1,
      "two prefixes: with '10.0.255.255-10.1.0.0': write one on a line", 0},

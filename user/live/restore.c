@@ -39,6 +39,20 @@ static int grow(struct state *s, uint64_t n_lines, struct policy_error *error)
 	return 0;
 }
 
+/* The lines of a table that a policy begins with. */
+static int begins_with(const struct policy *policy, const struct compile_host *host,
+		       uint64_t *n_lines, struct policy_error *error)
+{
+	uint64_t bytes;
+
+	if (compile_memory(policy, host, &bytes, error))
+		return -1;
+	*n_lines = bytes / sizeof(struct pacer_line);
+	if (*n_lines > PACER_LINES_MAX)
+		*n_lines = PACER_LINES_MAX;
+	return 0;
+}
+
 /* What it retires is needed from now on for as long as it remembers: no packet is judged yet. */
 static void time_draining(struct pacer_policy *bin, uint64_t now_ns)
 {
@@ -110,7 +124,7 @@ static int move_bans(struct state *s, const struct pacer_policy *bin, uint64_t n
 {
 	const struct pacer_bans *old = &s->bin->bans;
 	size_t n = (size_t)old->sets * PACER_BAN_WAYS, bytes = n * sizeof(*s->lines);
-	struct pacer_line *entry = malloc(bytes + 1);
+	struct pacer_line *entry = aligned_alloc(sizeof(*entry), bytes + sizeof(*entry));
 	struct pacer_table table = {s->lines, (uint32_t)s->n_lines};
 
 	if (!entry)
@@ -249,14 +263,13 @@ int restore_plan(struct state *s, const struct policy *policy, const struct cloc
 		 const struct compile_host *host, struct pacer_policy *bin, struct plan *plan,
 		 struct restored *what, struct policy_error *error)
 {
-	uint64_t bytes;
+	uint64_t n_lines;
 	struct compile_previous previous = {s->policy, s->bin, 0, false, false, true};
 	int lost;
 
 	memset(what, 0, sizeof(*what));
 	what->absence = absence_between(&s->clocks, now);
-	if (compile_memory(policy, host, &bytes, error) ||
-	    grow(s, bytes / sizeof(struct pacer_line), error))
+	if (begins_with(policy, host, &n_lines, error) || grow(s, n_lines, error))
 		return -1;
 	carry(s->bin, s->lines, s->n_lines, s->throttle, what->absence.shift_ns, host->now_ns);
 	previous.lines = s->n_lines;
@@ -346,12 +359,12 @@ static bool fits(const struct state *s, const struct pacer_policy *saved,
 	const struct compile_host then = {host->resolution_ns, s->clocks.mono_ns, host->cpus};
 	struct compile_previous previous = {s->policy, saved, s->n_lines, false, false, true};
 	struct policy_error unused;
-	uint64_t bytes;
+	uint64_t n_lines;
 
-	if (compile_memory(policy, host, &bytes, &unused))
+	if (begins_with(policy, host, &n_lines, &unused))
 		return false;
-	if (previous.lines < bytes / sizeof(struct pacer_line))
-		previous.lines = bytes / sizeof(struct pacer_line);
+	if (previous.lines < n_lines)
+		previous.lines = n_lines;
 	return !compile_policy(policy, &previous, &then, &bin, &plan, &unused) &&
 	       keymask_lost_values(policy, &bin) < 0;
 }

@@ -611,6 +611,24 @@ static size_t split(struct set_word line, size_t range, struct set_word *field, 
 
 #define ONE_OF_TWO "write a range as 192.0.2.1-192.0.2.9, or one address on a line"
 
+/*
+ * "192.0.2.0,255.255.255.0,XX": one's bits, and zeros behind them. No range ends there, but for one
+ * to the end of all: from its beginning, or of multicast and beyond, as lists of all addresses
+ * have.
+ */
+static bool is_netmask(struct set_word first, struct set_word last)
+{
+	struct set_range from, to;
+	uint32_t mask;
+
+	if (set_range_read(first, &from) || set_range_read(last, &to) || to.family != 4)
+		return false;
+	mask = (uint32_t)(to.first_high >> 32);
+	if (mask == UINT32_MAX)
+		return from.first_high && from.first_high >> 32 < 0xe0000000;
+	return mask && !(~mask & (~mask + 1));
+}
+
 /* "192.0.2.0,192.0.2.255,XX": a range in two fields, where the value says that there are more. */
 static int two_addresses(struct reading *r, const struct set_word *field, uint16_t value)
 {
@@ -620,6 +638,8 @@ static int two_addresses(struct reading *r, const struct set_word *field, uint16
 
 	if (r->source->value_field < 3)
 		return wrong(r, "two addresses: with", last, ONE_OF_TWO);
+	if (is_netmask(first, last))
+		return element_wrong(r, last, SET_NETMASK, NULL);
 	/* Both are addresses, so there is room for them. */
 	snprintf(text, sizeof(text), "%.*s-%.*s", (int)first.n, first.at, (int)last.n, last.at);
 	range.n = strlen(text);
