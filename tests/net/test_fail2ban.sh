@@ -215,10 +215,11 @@ two_jails()
 }
 
 # Who is banned again is banned for longer (bantime.increment): fail2ban bans for the base, and then for 5 s more, which
-# is what it does at once. That the other jail banned him is what counts here.
+# is what it does at once. That the other jail banned him is what counts here. Now and then it knows of the 5 s
+# before it bans, so what prolongs a ban is looked at, too.
 longer_each_time()
 {
-	local jails=2 begun
+	local jails=2 begun prolonging
 
 	wide
 	configured
@@ -234,6 +235,8 @@ longer_each_time()
 	refusal again 10.77.0.11
 	until_true 10 logged 1 '\[again\] Increase Ban 10.77.0.11' || fail "$(cat "$work/f2b/log")"
 	until_true 2 lasts_until 10.77.0.11 $((begun + 605)) || fail "banned for $(left 10.77.0.11) ns"
+	prolonging=$(fail2ban get again action xdp-pacer actionprolong)
+	[[ $prolonging == *"ban \$paced add"* ]] || fail "a ban is prolonged by: $prolonging"
 	! logged 1 ERROR || fail "$(grep ERROR "$work/f2b/log")"
 	stopped
 }
