@@ -102,7 +102,8 @@ rules()
 	counted a 40 10 0 30
 	counted b 26 10 0 16
 	counted c 20 10 0 10
-	apply_reports three 2 0 0
+	apply_reports three 2 0 1 # of a rule that it does not have
+	equal "$(status .retired_limits)" 1 "retired limits"
 	arrive "0 20 0" n=20,dport=1 n=20,dport=2 n=20,dport=3
 	counted a 60 10 0 50
 	counted c 40 10 0 30

@@ -352,6 +352,26 @@ renamed()
 	[ ! -e /sys/fs/bpf/xdp-pacer/r0:1 ] || fail "unload left them"
 }
 
+# An interface goes with its shadow, which has the maps of its pins. The next of that name is loaded as the first was, and
+# nothing of the shadow is left.
+gone_with_its_shadow()
+{
+	local time
+
+	limit all 1000
+	gone
+	for time in first again third; do
+		in_server ip link add r0 type veth peer name r1
+		in_server ip link set r0 up
+		pacer load r0 -c "$work/all.yaml" --pin >/dev/null || fail "the $time time" || return
+		equal "$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*' | wc -l)" 0 "pins of a shadow"
+		pacer shadow r0 -c "$work/all.yaml" >/dev/null
+		in_server ip link del r0
+	done
+	pacer clean >/dev/null
+	[ ! -e /sys/fs/bpf/xdp-pacer/r0 ] || fail "clean left pins"
+}
+
 # Both of a shared policy have pins, of the same maps.
 shared()
 {
@@ -648,6 +668,7 @@ check pins-beside-a-shadow beside_a_shadow
 check asked-beside-a-shadow asked_beside_a_shadow
 check pins-of-killed-tools killed
 check renamed-interface renamed
+check gone-with-its-shadow gone_with_its_shadow
 check shared-by-two-interfaces shared
 check of-another-namespace of_another
 check another-programs-pins not_ours

@@ -1264,6 +1264,19 @@ def does_not_fit():
         assert done.stderr.count("\n") == 1 and not done.stdout, (args, done)
 
 
+def wrong_families():
+    """A set that no packet of its rule can be in: each verb that judges names the policy, and the line."""
+    with open(path("six.yaml"), "w") as f:
+        f.write('sets: [{name: six, of: ["2001:db8::/32"]}]\n'
+                'rules: [{name: a, match: {src: "@six", dst: 192.0.2.0/24}, verdict: drop}]\n')
+    said = f"{path('six.yaml')}:2: rule a: match.src is of IPv6 alone"
+    for args in (("replay", "-c", path("six.yaml")), ("events", "-c", path("six.yaml"), "--replay"),
+                 ("replay", "-c", path("flow.yaml"), "--compare", path("six.yaml")),
+                 ("why", "10.0.0.1", "-c", path("six.yaml"), "--replay")):
+        done = run(*args, path("nano.pcap"), code=(2,))
+        assert said in done.stderr and done.stderr.count("\n") == 1, (args, done.stderr)
+
+
 def lost():
     """A capture that is damaged before its first frame: one line of each verb that reads it."""
     with open(path("damaged.pcap"), "rb") as f:

@@ -32,7 +32,7 @@ static int report(const struct attached *a, const struct options *o, const struc
 	emit_uint("kept", kept, "%zu limit%s kept %s state, ", kept, units_plural(kept),
 		  kept == 1 ? "its" : "their");
 	emit_uint("new", fresh, "%zu new, ", fresh);
-	emit_uint("retired", plan->n_draining, "%zu retired\n", plan->n_draining);
+	emit_uint("retired", plan_retired(plan), "%zu retired\n", plan_retired(plan));
 	emit_close();
 	if (plan->bans_left_out)
 		emit_uint("bans_left_out", plan->bans_left_out,

@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "live/pins.h"
@@ -21,7 +22,8 @@
 #include "short.h"
 
 /* Longer than any interface's name, so that none has it. */
-#define MADE "being-made-by-process-"
+#define MADE	   "being-made-by-process-"
+#define SOON_LOOKS 100 /* 10 ms between two */
 
 _Static_assert(sizeof(MADE) > IF_NAMESIZE, "an interface could have the name");
 
@@ -707,6 +709,19 @@ void pinned_sweep(const char *ifname, uint32_t gone)
 		return;
 	remove_one(fd, name, &unused);
 	close(fd);
+}
+
+void pinned_sweep_soon(const char *ifname)
+{
+	static const struct timespec pause = {0, 10000000};
+	char name[IF_NAMESIZE], path[PATH_MAX];
+
+	path_of(path, folder_of(ifname, name), "");
+	for (int look = 0; look < SOON_LOOKS && is_there(path); look++) {
+		if (look)
+			nanosleep(&pause, NULL);
+		pinned_sweep(ifname, 0);
+	}
 }
 
 void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left)

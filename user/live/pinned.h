@@ -81,6 +81,11 @@ void pinned_heed(const struct attached *a, bool heeds);
 /* Removes what lies under the interface's name and no program has, but `gone` (0: none). */
 void pinned_sweep(const char *ifname, uint32_t gone);
 /*
+ * The same where a pin has just been removed that held a program: the kernel ends that a moment
+ * after. Waits for it, a second at the most.
+ */
+void pinned_sweep_soon(const char *ifname);
+/*
  * Removes the pins `ids` of the interface, whose program `gone` is detached, and those of another
  * name if nobody else uses them: an interface may have had another name. Partners that share them
  * keep theirs. Where it cannot be seen whether they are there, *left has them: so `left` is NULL

@@ -100,7 +100,7 @@ static void count_limits(const struct plan *plan, struct restored *what)
 		what->limits_kept += plan->limit[i].state == PLAN_KEPT;
 		what->limits_new += plan->limit[i].state == PLAN_NEW;
 	}
-	what->limits_draining = plan->n_draining;
+	what->limits_draining = plan_retired(plan);
 }
 
 /* --- bans ------------------------------------------------------------------------------------ */

@@ -22,6 +22,8 @@ static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
 		return -1;
 	}
 	j->replay = replay_open(j->policy, j->bin, j->plan->lines, kernel, error);
+	if (!j->replay && error->line > 0 && !error->file) /* a line of the policy */
+		error->file = j->name;
 	return j->replay ? 0 : -1;
 }
 

@@ -470,7 +470,7 @@ int compile_policy(const struct policy *policy, const struct compile_previous *p
 	 * A draining limit of an exact policy does not include the coarse clock's resolution, nor
 	 * does one that goes on with its state after a trial.
 	 */
-	exact |= previous && (previous->trial || plan->n_draining + plan->n_resting) &&
+	exact |= previous && (previous->trial || plan_retired(plan)) &&
 		 previous->bin->flags & PACER_CLOCK_EXACT;
 	bin->flags = (policy->monitor ? PACER_MONITOR : 0) |
 		     (policy->unparsed_drop ? PACER_UNPARSED_DROP : 0) |

@@ -44,6 +44,12 @@ struct plan {
 	uint32_t cpus; /* that leases of throttles are shared out to */
 };
 
+/* The limits of the policy before that stay for a time, with those of rules that ask none. */
+static inline size_t plan_retired(const struct plan *plan)
+{
+	return plan->n_draining + plan->n_resting;
+}
+
 /*
  * The end of a limit that a change retires, until the change is in force: only then can be said how
  * long the limit is needed, since what it admits before counts, too. A change that is cut off in
