@@ -634,6 +634,24 @@ static void tell_nothing(struct agent *g)
 			say(g, "%s", error.text);
 }
 
+/* Units that stay its own without a session, by what the store said; else none is known. */
+static uint64_t kept_for_sure(const struct agent *g, uint32_t i)
+{
+	struct fleet_share *s = &g->member.share[i];
+
+	return s->read ? fleet_kept(&g->member, s) : 0;
+}
+
+/* Of what the store has not told, an agent before this one may have kept some. */
+static const char *kept_before(const struct agent *g)
+{
+	for (uint32_t i = 0; i < g->member.shares; i++)
+		if (!g->member.share[i].read && fleet_kept(&g->member, &g->member.share[i]))
+			return ", but for a reserve of before (cut_off: local), which stays its "
+			       "own: once the store answers, start its agent, and stop it";
+	return "";
+}
+
 /* What was not given back, and who gets it when. */
 static void say_rest(struct agent *g)
 {
@@ -645,7 +663,7 @@ static void say_rest(struct agent *g)
 		       "start its agent, and stop it");
 		return;
 	}
-	while (i < g->member.shares && !fleet_kept(&g->member, &g->member.share[i]))
+	while (i < g->member.shares && !kept_for_sure(g, i))
 		i++;
 	if (i < g->member.shares)
 		say(g,
@@ -653,20 +671,20 @@ static void say_rest(struct agent *g)
 		    " units stay its own (cut_off: local), and others have the rest a window after "
 		    "its session, which ends in %d s at most: once the store answers, start its "
 		    "agent, and stop it",
-		    LEAVE_MS / 1000, rule_name(g, g->of.limit[i].rule).text,
-		    fleet_kept(&g->member, &g->member.share[i]), TTL_S);
+		    LEAVE_MS / 1000, rule_name(g, g->of.limit[i].rule).text, kept_for_sure(g, i),
+		    TTL_S);
 	else if (!g->member.answered)
 		say(g,
 		    "the store never answered, so that nothing was given back: what an agent "
 		    "before "
 		    "this one had, others have a window after its session, which ends in %d s at "
-		    "most",
-		    TTL_S);
+		    "most%s",
+		    TTL_S, kept_before(g));
 	else if (!fleet_gone(&g->member))
 		say(g,
 		    "its shares were not given back within %d s: others have them a window after "
-		    "its session, which ends in %d s at most",
-		    LEAVE_MS / 1000, TTL_S);
+		    "its session, which ends in %d s at most%s",
+		    LEAVE_MS / 1000, TTL_S, kept_before(g));
 }
 
 /* False: it goes on no more, and *error says why. What it has of a fleet before is given back. */
