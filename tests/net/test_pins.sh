@@ -352,11 +352,17 @@ renamed()
 	[ ! -e /sys/fs/bpf/xdp-pacer/r0:1 ] || fail "unload left them"
 }
 
+# no_program ID: nobody has it. Who looks through all programs of the machine, as other tests do, has each for a moment.
+no_program()
+{
+	! bpftool prog show id "$1" >/dev/null 2>&1
+}
+
 # An interface goes with its shadow, which has the maps of its pins. The next of that name is loaded as the first was, and
 # nothing of the shadow is left.
 gone_with_its_shadow()
 {
-	local time
+	local time program
 
 	limit all 1000
 	gone
@@ -366,7 +372,9 @@ gone_with_its_shadow()
 		pacer load r0 -c "$work/all.yaml" --pin >/dev/null || fail "the $time time" || return
 		equal "$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*' | wc -l)" 0 "pins of a shadow"
 		pacer shadow r0 -c "$work/all.yaml" >/dev/null
+		program=$(pacer status r0 --json | jq .program_id)
 		in_server ip link del r0
+		until_true 20 no_program "$program" || fail "its program is there yet" || return
 	done
 	pacer clean >/dev/null
 	[ ! -e /sys/fs/bpf/xdp-pacer/r0 ] || fail "clean left pins"

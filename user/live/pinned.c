@@ -23,7 +23,7 @@
 
 /* Longer than any interface's name, so that none has it. */
 #define MADE	   "being-made-by-process-"
-#define SOON_LOOKS 100 /* 10 ms between two */
+#define SOON_LOOKS 300 /* 10 ms between two */
 
 _Static_assert(sizeof(MADE) > IF_NAMESIZE, "an interface could have the name");
 

@@ -82,7 +82,7 @@ void pinned_heed(const struct attached *a, bool heeds);
 void pinned_sweep(const char *ifname, uint32_t gone);
 /*
  * The same where a pin has just been removed that held a program: the kernel ends that a moment
- * after. Waits for it, a second at the most.
+ * after. Waits for it, three seconds at the most.
  */
 void pinned_sweep_soon(const char *ifname);
 /*
