@@ -80,8 +80,7 @@ struct pacer_set_end {
 	__u64 own_until_ns;
 	__u32 word;   /* of its value; 0: it has none */
 	__u16 number; /* of its value, as rules name it; 0: they do not */
-	__u16 wider;  /* the next wider element that lasts longer, or has a value where this has
-			 none; 0: none */
+	__u16 wider;  /* the next wider element that lasts longer; 0: none */
 	__u32 text;   /* its value's text: a place among the texts; for the tools */
 	__u32 unused;
 };
@@ -363,14 +362,12 @@ PACER_INLINE __u32 pacer_set_word(PACER_SET *set, __u32 value)
 
 /*
  * What an element that was added by hand gives at now_ns, by its number in the set: its own value
- * or, where it has none or its end has come, that of the next wider one. 0: all have ended.
- * PACER_SET_UNREADABLE.
+ * or, when its end has come, that of the next wider one. 0: all have ended. PACER_SET_UNREADABLE.
  */
 PACER_INLINE __u64 pacer_set_given(PACER_SET *hand, __u32 value, __u64 now_ns)
 {
 	const union pacer_set_line *line = PACER_SET_LINE(hand, 0);
 	const struct pacer_set_end *end;
-	__u64 given = 0;
 	__u32 i, first;
 
 	if (!line || !line->head.ends)
@@ -382,14 +379,11 @@ PACER_INLINE __u64 pacer_set_given(PACER_SET *hand, __u32 value, __u64 now_ns)
 		if (!line)
 			return PACER_SET_UNREADABLE;
 		end = &line->end[(value - 1) % PACER_SET_ENDS];
-		if (now_ns < end->own_until_ns) {
-			given = PACER_SET_GIVEN | (__u64)end->word << 16 | end->number;
-			if (end->word)
-				break;
-		}
+		if (now_ns < end->own_until_ns)
+			return PACER_SET_GIVEN | (__u64)end->word << 16 | end->number;
 		value = end->wider;
 	}
-	return given;
+	return 0;
 }
 
 /* Of the apply that wrote it; what was added by hand has that of the set it belongs to. */

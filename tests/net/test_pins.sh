@@ -370,7 +370,7 @@ gone_with_its_shadow()
 		in_server ip link add r0 type veth peer name r1
 		in_server ip link set r0 up
 		pacer load r0 -c "$work/all.yaml" --pin >/dev/null || fail "the $time time" || return
-		equal "$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*' | wc -l)" 0 "pins of a shadow"
+		equal "$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*' | wc -l)" 0 "pins of a shadow" || return
 		pacer shadow r0 -c "$work/all.yaml" >/dev/null
 		program=$(pacer status r0 --json | jq .program_id)
 		in_server ip link del r0

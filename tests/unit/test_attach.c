@@ -622,11 +622,6 @@ void pins_sweep(int ifindex, struct pins_left *left)
 			i->shadows &= ~(1ull << id);
 }
 
-bool pins_sweep_gone(void)
-{
-	return false;
-}
-
 int pins_put_shadow(int map_fd, const char *ifname, int ifindex, uint32_t prog_id,
 		    struct policy_error *why)
 {
@@ -759,11 +754,6 @@ int attached_shadow(const struct attached *a, struct attached *s, struct policy_
 }
 
 /* As long as no program but that one has the state. */
-void pinned_sweep_soon(const char *ifname)
-{
-	fail_msg("%s: nothing had to be waited for", ifname);
-}
-
 void pinned_sweep(const char *ifname, uint32_t gone)
 {
 	struct interface *i = named(ifname);

@@ -1236,17 +1236,6 @@ static void clean_all(void)
 	pins_clean(PINS_SHADOWS, false, no_note, &n);
 }
 
-/* No other interface is here; 2 is elsewhere. */
-char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
-{
-	return index == 1 ? strcpy(name, "lo") : NULL;
-}
-
-static void sweep_gone(void)
-{
-	(void)pins_sweep_gone();
-}
-
 static void sweep_all(void)
 {
 	pins_sweep(1, NULL);
@@ -1273,7 +1262,7 @@ static const struct pin {
     {"/xdp-pacer/shadow-of-1-by-3", OTHER, 3, {clean_all, sweep_all}, false},
     {"/xdp-pacer/shadow-of-1-by-4", OTHER, 4, {0}, true}, /* on an interface here */
     {"/xdp-pacer/shadow-of-2-by-5", OTHER, 5, {0}, true}, /* in another namespace */
-    {"/xdp-pacer/shadow-of-2-by-6", OTHER, 6, {clean_all, sweep_gone}, false}, /* gone */
+    {"/xdp-pacer/shadow-of-2-by-6", OTHER, 6, {clean_all}, false},
     {"/xdp-pacer/shadow-of-1-by-7", OTHER, 7, {0}, true}, /* a process has it open */
     {"/xdp-pacer/shadow-of-1-by-2", OTHER, 2, {0}, true}, /* a dispatcher at work calls it */
     {"/xdp-pacer/shadow-of-1-by-8", OTHER, 8, {0}, true}, /* ... as the last of ten */
@@ -1311,7 +1300,7 @@ static bool is_removed_by(const struct pin *pin, void (*remover)(void))
 	return false;
 }
 
-static void (*const removers[])(void) = {remove_lo, sweep_lo, sweep_all, sweep_gone, clean_all};
+static void (*const removers[])(void) = {remove_lo, sweep_lo, sweep_all, clean_all};
 
 static void test_what_is_unused_goes(void **unused)
 {
@@ -1737,8 +1726,6 @@ static void test_each_way_to_carry(void **unused)
 		assert_false(there("/xdp-pacer/shadow-of-1-by-3"));
 	}
 	begin_pins();
-	assert_true(pins_sweep_gone());
-	assert_false(pins_sweep_gone());
 	pins_sweep(0, NULL); /* an interface that is not known has no pins */
 	assert_true(there("/xdp-pacer/shadow-of-1-by-3"));
 }

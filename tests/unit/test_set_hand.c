@@ -334,64 +334,6 @@ static void narrowest_that_lasts(void **unused)
 	set_names_free(&names);
 }
 
-/* What prefixes, each within the one before, give to an address in all of them. */
-static uint64_t given(const struct set_hand *hand, const uint32_t *word, uint64_t now_ns)
-{
-	uint64_t given = 0;
-
-	for (size_t i = hand->n; i--;) {
-		const struct set_hand_entry *h = &hand->entry[i];
-
-		if (h->until_ns <= now_ns)
-			continue;
-		given = PACER_SET_GIVEN;
-		if (h->named)
-			return given | (uint64_t)word[h->named - 1] << 16 | h->named;
-	}
-	return given;
-}
-
-/* What has no value of its own takes none away: a wider one's counts, for as long as it lasts. */
-static void wider_that_has_a_value(void **unused)
-{
-	enum { VALUES = 3, ROUNDS = 2000, END = 12 };
-	struct set_names names = {NULL, 0, NULL, 0};
-	struct set_about about = {"geo", &names, VALUES};
-	static const char *const name[] = {"", "AA", "BB", "CC"};
-	uint32_t word[VALUES];
-
-	(void)unused;
-	for (int v = 1; v <= VALUES; v++) {
-		assert_true(set_names_add(&names, (struct set_word){name[v], 2}) >= 0);
-		word[v - 1] = set_word_of("geo", name[v]);
-	}
-	for (int round = 0; round < ROUNDS; round++) {
-		struct set_list list = {0};
-		struct set_hand hand = {.about = &about};
-		struct built b;
-
-		for (int v = 1; v <= VALUES; v++) /* so that its names have their numbers */
-			assert_true(set_names_add(&hand.names, (struct set_word){name[v], 2}) >= 0);
-		for (uint32_t len = 0; len < 129; len++) {
-			struct set_entry e = {.value = 1, .family = 6, .len = (uint8_t)len};
-
-			if (draw() % 16 && len)
-				continue;
-			assert_int_equal(set_hand_add_named(&hand, &e, 1 + draw() % END,
-							    name[draw() % 2 * (1 + draw() % 3)]),
-					 0);
-		}
-		set_hand_settle(&hand, 0);
-		build(&list, &hand, &b);
-		for (uint64_t now_ns = 0; now_ns <= END; now_ns++)
-			assert_true(pacer_set_given(b.hand, (uint32_t)hand.n, now_ns) ==
-				    given(&hand, word, now_ns));
-		free_built(&b);
-		set_hand_free(&hand);
-	}
-	set_names_free(&names);
-}
-
 /* Lines that end too early, as of a set that is just being replaced: what is read is right, or
  * none. */
 static void cut_short(void **unused)
@@ -471,7 +413,6 @@ int main(void)
 	    cmocka_unit_test(of_a_value),
 	    cmocka_unit_test(of_a_value_beyond_the_known),
 	    cmocka_unit_test(narrowest_that_lasts),
-	    cmocka_unit_test(wider_that_has_a_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,20 +215,14 @@ static bool runs(const struct element *e)
 
 #define OTHER VALUE_KINDS /* in the set, without a value or with one that is not known */
 
-/* Of two prefixes that hold an address, one with a value says more than one without. */
-static bool says_more(const struct element *e, const struct element *than)
-{
-	return !e->value == !than->value ? e->length > than->length : e->value;
-}
-
-/* What the longest prefix with a value says that holds the address; NONE: none holds it. */
+/* What the longest prefix says that holds the address; NONE: there is none. */
 static int value_in(const struct contents *c, uint32_t address, bool by_hand)
 {
 	const struct element *found = NULL;
 
 	for (uint32_t i = 0; i < c->n; i++)
 		if (is_within(address, &c->at[i]) && (!by_hand || runs(&c->at[i])) &&
-		    (!found || says_more(&c->at[i], found)))
+		    (!found || c->at[i].length > found->length))
 			found = &c->at[i];
 	return !found ? NONE : found->value ? (int)found->value : OTHER;
 }

@@ -428,10 +428,7 @@ static int look(struct loading *l)
 	if (l->raw_ip < 0)
 		return -1;
 	pins_sweep(ifindex, NULL);
-	if (pins_sweep_gone()) /* a shadow has the maps that other pins are of */
-		pinned_sweep_soon(l->ifname);
-	else
-		pinned_sweep(l->ifname, 0);
+	pinned_sweep(l->ifname, 0);
 	if (site_open(l->ifname, ifindex, &l->before, l->error))
 		return -1;
 	l->looked = true;

@@ -325,7 +325,7 @@ static int check_folder(const char *ifname, const struct pinned_ids *instead,
 			   ifname, path);
 }
 
-int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *error)
+static int check(const char *ifname, const struct pinned_ids *instead, struct policy_error *error)
 {
 	int fd = make_locked(ifname, error), result;
 
@@ -333,6 +333,31 @@ int pinned_check(const char *ifname, const struct pinned_ids *instead, struct po
 		return -1;
 	result = check_folder(ifname, instead, NULL, error);
 	close(fd);
+	return result;
+}
+
+static void count_removed(const char *name, int cause, void *n)
+{
+	(void)name;
+	*(int *)n += !cause;
+}
+
+/*
+ * The shadow of an interface that is gone has the maps that its pins are of. So it goes, as by
+ * `clean`. The kernel ends its program a moment after.
+ */
+int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *error)
+{
+	static const struct timespec pause = {0, 10000000};
+	int result = check(ifname, instead, error), removed = 0;
+
+	if (result)
+		pins_clean(PINS_SHADOWS, false, count_removed, &removed);
+	for (int look = 0; removed && result && look < SOON_LOOKS; look++) {
+		if (look)
+			nanosleep(&pause, NULL);
+		result = check(ifname, instead, error);
+	}
 	return result;
 }
 
@@ -709,19 +734,6 @@ void pinned_sweep(const char *ifname, uint32_t gone)
 		return;
 	remove_one(fd, name, &unused);
 	close(fd);
-}
-
-void pinned_sweep_soon(const char *ifname)
-{
-	static const struct timespec pause = {0, 10000000};
-	char name[IF_NAMESIZE], path[PATH_MAX];
-
-	path_of(path, folder_of(ifname, name), "");
-	for (int look = 0; look < SOON_LOOKS && is_there(path); look++) {
-		if (look)
-			nanosleep(&pause, NULL);
-		pinned_sweep(ifname, 0);
-	}
 }
 
 void pinned_remove_unread(const char *ifname, int err, uint32_t gone, struct pins_left *left)

@@ -52,7 +52,9 @@ enum pinned_there pinned_where(const struct attached *a, char path[PINNED_PATH])
 int pinned_ids_of(int prog_fd, struct pinned_ids *ids);
 /*
  * May the interface have pins? Not where what has its name there is in use by another than
- * `instead`, or is no pacer's. 0, or -1 with *error filled.
+ * `instead`, or is no pacer's. 0, or -1 with *error filled. Before it refuses, unused shadows of
+ * gone interfaces are removed, which may have what lies there. Then it waits for the kernel to end
+ * their programs, three seconds at the most.
  */
 int pinned_check(const char *ifname, const struct pinned_ids *instead, struct policy_error *error);
 /*
@@ -80,11 +82,6 @@ int pinned_one(const struct attached *a, struct policy_error *error);
 void pinned_heed(const struct attached *a, bool heeds);
 /* Removes what lies under the interface's name and no program has, but `gone` (0: none). */
 void pinned_sweep(const char *ifname, uint32_t gone);
-/*
- * The same where a pin has just been removed that held a program: the kernel ends that a moment
- * after. Waits for it, three seconds at the most.
- */
-void pinned_sweep_soon(const char *ifname);
 /*
  * Removes the pins `ids` of the interface, whose program `gone` is detached, and those of another
  * name if nobody else uses them: an interface may have had another name. Partners that share them

@@ -155,7 +155,6 @@ int pins_each(int fd, int (*one)(int fd, const char *name, void *arg), void *arg
 struct sweep {
 	enum pins_of pins;
 	int ifindex; /* 0: any */
-	bool gone;   /* of those alone that no interface has */
 	bool look;
 	bool all; /* `each` is told of those, too, that may be unused */
 	void (*each)(const char *path, int cause, void *arg);
@@ -221,12 +220,10 @@ bool pins_called_by_none(uint32_t id)
  */
 static int why_it_stays(const struct sweep *s, const char *name)
 {
-	char ifname[IF_NAMESIZE];
 	uint32_t id;
 	int of;
 
-	if (!has_name_of(s->pins, name, &of, &id) || (s->ifindex && of != s->ifindex) ||
-	    (s->gone && if_indextoname((unsigned int)of, ifname)))
+	if (!has_name_of(s->pins, name, &of, &id) || (s->ifindex && of != s->ifindex))
 		return EBUSY;
 	if (!carried_by_none(id))
 		return s->all && carried_by_any(id) != 1 ? EAGAIN : EBUSY;
@@ -256,17 +253,15 @@ static int sweep_one(int fd, const char *name, void *sweep)
 	return !cause;
 }
 
-/* Has it removed any? */
-static bool sweep(struct sweep *s)
+static void sweep(struct sweep *s)
 {
 	char path[PATH_MAX];
-	int fd = pins_open_locked(folder_path(s->pins, path, sizeof(path))), n;
+	int fd = pins_open_locked(folder_path(s->pins, path, sizeof(path)));
 
 	if (fd < 0)
-		return false; /* no folder, and so no pins */
-	n = pins_each(fd, sweep_one, s);
+		return; /* no folder, and so no pins */
+	pins_each(fd, sweep_one, s);
 	close(fd);
-	return n; /* -1: it may have */
 }
 
 void pins_note_left(struct pins_left *left, const char *folder, const char *name, int cause)
@@ -321,18 +316,10 @@ void pins_sweep(int ifindex, struct pins_left *left)
 	}
 }
 
-bool pins_sweep_gone(void)
-{
-	struct swept swept = {PINS_SHADOWS, NULL};
-	struct sweep s = {.pins = PINS_SHADOWS, .gone = true, .each = note_swept, .arg = &swept};
-
-	return sweep(&s);
-}
-
 void pins_clean(enum pins_of of, bool look, void (*each)(const char *path, int cause, void *arg),
 		void *arg)
 {
-	struct sweep s = {.pins = of, .look = look, .all = true, .each = each, .arg = arg};
+	struct sweep s = {of, 0, look, true, each, arg};
 
 	sweep(&s);
 }

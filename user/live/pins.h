@@ -51,12 +51,6 @@ bool pins_called_by_none(uint32_t prog_id);
 
 /* Removes the unused pins of this interface's index. `left` may be NULL. */
 void pins_sweep(int ifindex, struct pins_left *left);
-/*
- * Removes the unused pins of shadows whose interfaces are gone: no interface here has the index.
- * One in another network namespace carries the program, so its pin is used. Returns whether it has
- * removed any.
- */
-bool pins_sweep_gone(void);
 
 /*
  * Of a shadow: for the interface and the pacer's program; prog_id 0: that could not be read, and is

@@ -127,12 +127,6 @@ static void fill_value(const struct set_hand *hand, const struct set_hand_entry 
 	end->number = number <= hand->about->known ? number : 0;
 }
 
-/* Can a wider element say more of an address than this one, at some time? */
-static bool says_more(const struct pacer_set_end *wide, const struct pacer_set_end *end)
-{
-	return wide->own_until_ns > end->own_until_ns || (wide->word && !end->word);
-}
-
 /* Those before it in the order that hold it are open when its turn comes. */
 static void fill_ends(const struct set_hand *hand, struct pacer_set_end *end)
 {
@@ -152,7 +146,7 @@ static void fill_ends(const struct set_hand *hand, struct pacer_set_end *end)
 		end[i] =
 		    (struct pacer_set_end){.until_ns = until_ns[n], .own_until_ns = h->until_ns};
 		fill_value(hand, h, &end[i]);
-		for (k = n; k && !says_more(&end[at[k - 1]], &end[i]); k--)
+		for (k = n; k && hand->entry[at[k - 1]].until_ns <= h->until_ns; k--)
 			;
 		end[i].wider = k ? (uint16_t)(at[k - 1] + 1) : 0;
 		at[n] = i;

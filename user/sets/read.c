@@ -612,9 +612,8 @@ static size_t split(struct set_word line, size_t range, struct set_word *field, 
 #define ONE_OF_TWO "write a range as 192.0.2.1-192.0.2.9, or one address on a line"
 
 /*
- * "192.0.2.0,255.255.255.0,XX": one's bits, and zeros behind them. No range ends there, but for one
- * to the end of all: from its beginning, or of multicast and beyond, as lists of all addresses
- * have.
+ * "192.0.2.0,255.255.255.0,XX": ones, and zeros behind them. The last two of these may end a
+ * range, too, as lists of all addresses have them. Such a range begins at a .0, or beyond 224.
  */
 static bool is_netmask(struct set_word first, struct set_word last)
 {
@@ -624,8 +623,8 @@ static bool is_netmask(struct set_word first, struct set_word last)
 	if (set_range_read(first, &from) || set_range_read(last, &to) || to.family != 4)
 		return false;
 	mask = (uint32_t)(to.first_high >> 32);
-	if (mask == UINT32_MAX)
-		return from.first_high && from.first_high >> 32 < 0xe0000000;
+	if (mask >= UINT32_MAX - 1)
+		return from.first_high >> 32 & 0xff && from.first_high >> 32 < 0xe0000000;
 	return mask && !(~mask & (~mask + 1));
 }
 
