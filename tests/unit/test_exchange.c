@@ -717,8 +717,7 @@ static void test_what_is_remembered_is_looked_for(void **unused)
 		else
 			shared_looked(&x.items, now);
 		x.items.first = false;
-		assert_int_equal(x.items.n, 1); /* that this host told it is known yet */
-		assert_int_equal(x.items.at[0].doubt, found);
+		assert_int_equal(x.items.n, found);
 		(void)read_all();
 		assert_int_equal(only()->todo, found ? SHARED_TELL : SHARED_TAKE);
 		if (!found)
@@ -1332,45 +1331,6 @@ static void test_another_leader(void **unused)
 	}
 }
 
-/*
- * The one before had ended when that was heard, since no answer came meanwhile, or another policy
- * came. What the store is known to have let go is not known here any more.
- */
-static void test_another_leader_behind_the_end(void **unused)
-{
-	for (int row = 0; row < 6; row++) {
-		bool policy = row & 1, renewed = row < 4, after = row & 2;
-
-		(void)end(unused);
-		(void)begin(unused);
-		term = 2;
-		exchange_look(&x);
-		here(now + 100 * S);
-		assert_true(step());
-		now += 50 * S;
-		if (policy && !after)
-			exchange_begin(&x);
-		now += 60 * S;
-		exchange_look(&x);
-		shared_looked(&x.items, now);
-		if (policy && after)
-			exchange_begin(&x);
-		age_s = renewed ? 1 : UINT64_MAX;
-		(void)read_all();
-		assert_int_equal(x.items.n, 1);
-		assert_int_equal(x.items.at[0].todo, SHARED_NOTHING);
-		term = renewed ? 3 : 2;
-		now += 7 * S;
-		exchange_quiet(&x, now);
-		exchange_look(&x);
-		shared_looked(&x.items, now);
-		assert_int_equal(exchange_waits(&x), renewed);
-		assert_int_equal(x.items.n, renewed);
-		assert_true(step());
-		assert_int_equal(there_s(), renewed ? 0 : 100);
-	}
-}
-
 /* What lasts is no older for it; what was lifted, or is over by its age, is not there. */
 static void test_ends(void **unused)
 {
@@ -1524,7 +1484,6 @@ int main(void)
 	    CASE(test_a_refusal_that_can_be_told),
 	    CASE(test_a_refusal_of_what_is_gone),
 	    CASE(test_another_leader),
-	    CASE(test_another_leader_behind_the_end),
 	    CASE(test_ends),
 	    CASE(test_a_key_of_another_kind),
 	};

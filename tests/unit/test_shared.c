@@ -65,15 +65,6 @@ static struct shared_batch batch_of(struct shared *s)
 	return b;
 }
 
-/* Of the store's word; 0: none is known. */
-static uint64_t find_revision(const struct shared *s, const char *key)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (!strcmp(s->at[i].key, key))
-			return s->at[i].revision;
-	return 0;
-}
-
 /* The host has it until then, and the store heard so. */
 static void says(struct shared *s, uint64_t until_ns, uint64_t revision)
 {
@@ -300,14 +291,6 @@ static void test_what_ends_by_itself_is_not_lifted(void **unused)
 	}
 	now = BEGUN + 10 * S;
 	look(&s, NULL, 0);
-	look(&s, NULL, 0);
-	assert_int_equal(batch_of(&s).n, 0);
-	assert_int_equal(s.n, 1); /* whether the store lets it end, too, is not heard yet */
-	now += 6 * S;
-	s.sure_ns = now - 1;
-	look(&s, NULL, 0);
-	assert_int_equal(s.n, 1);
-	s.sure_ns = now;
 	look(&s, NULL, 0);
 	assert_int_equal(batch_of(&s).n, 0);
 	assert_int_equal(s.n, 0);
@@ -926,311 +909,11 @@ static void test_what_goes_on_is_not_lifted(void **unused)
 				shared_taken(&s, &s.at[0], true);
 			}
 			now += 50 * S; /* which is told by a lease of its own, or by another */
-			s.sure_ns = now;
 			look(&s, NULL, 0);
 			look(&s, NULL, 0);
 			assert_int_equal(s.n, 0);
 			shared_free(&s);
 		}
-}
-
-/* What is told then: an end, and no lifting, which others would hear of what they made since. */
-static void ends(struct shared *s, uint64_t follows)
-{
-	struct shared_batch b = batch_of(s);
-
-	assert_int_equal(b.n, 1);
-	assert_int_equal(b.at[0].follows, follows);
-	assert_int_equal(b.at[0].word.left_ns, 0);
-	assert_int_not_equal(b.at[0].word.lies_ns, 0);
-	shared_told(s, &b, 90);
-	look(s, NULL, 0);
-	assert_int_equal(s->n, 0);
-}
-
-/*
- * It had ended before it was heard that the leases began anew, by itself or while it waited to be
- * told that it was lifted.
- */
-static void test_what_had_ended_before_a_renewal_is_ended_there(void **unused)
-{
-	(void)unused;
-	for (int lifted = 0; lifted < 2; lifted++) {
-		struct shared s;
-
-		read_nothing(&s);
-		says(&s, now + 10 * S, 7);
-		now += 9 * S;
-		look(&s, lifted ? NULL : "k", now + S);
-		look(&s, lifted ? NULL : "k", now + S);
-		assert_int_equal(batch_of(&s).n, lifted);
-		now += S;
-		look(&s, NULL, 0);
-		assert_int_equal(batch_of(&s).n, 0);
-		shared_renewed(&s);
-		now += 2 * S - 1;
-		look(&s, NULL, 0);
-		assert_int_equal(batch_of(&s).n, 0); /* others' clocks may say otherwise yet */
-		now++;
-		look(&s, NULL, 0);
-		ends(&s, 7);
-		shared_free(&s);
-	}
-}
-
-/* What was made or said since goes on, and what this host did not tell is another's to end. */
-static void test_what_ended_before_a_renewal_and_was_made_again(void **unused)
-{
-	struct shared_batch b;
-	struct shared s;
-
-	(void)unused;
-	for (int renewed = 0; renewed < 2; renewed++) {
-		read_nothing(&s);
-		says(&s, now + 10 * S, 7);
-		now += 10 * S;
-		look(&s, NULL, 0);
-		if (renewed)
-			shared_renewed(&s);
-		now += 3 * S;
-		look(&s, NULL, 0);
-		look(&s, "k", now + 30 * S);
-		b = batch_of(&s);
-		assert_int_equal(b.n, 1);
-		assert_int_equal(b.at[0].follows, 7);
-		assert_int_equal(b.at[0].word.left_ns, 30 * S);
-		shared_free(&s);
-	}
-	read_nothing(&s);
-	says(&s, now + 10 * S, 7);
-	now += 10 * S;
-	look(&s, NULL, 0);
-	shared_there(&s, "k", WORD(20 * S), 9, now);
-	assert_int_equal(s.at[0].todo, SHARED_TAKE);
-	shared_taken(&s, &s.at[0], true);
-	shared_renewed(&s);
-	now += 20 * S;
-	look(&s, NULL, 0);
-	assert_int_equal(s.n, 0);
-	shared_free(&s);
-}
-
-/* Nor is it forgotten where what was made since has ended, too, and whether that was told is not
- * known.
- */
-static void test_what_ended_before_a_renewal_and_is_in_doubt(void **unused)
-{
-	struct shared_batch b;
-	struct shared s;
-
-	(void)unused;
-	for (int heard = 0; heard < 2; heard++) {
-		read_nothing(&s);
-		says(&s, now + 10 * S, 7);
-		if (heard)
-			shared_renewed(&s);
-		now += 12 * S;
-		look(&s, NULL, 0);
-		b = batch_of(&s);
-		assert_int_equal(b.n, heard);
-		if (heard)
-			shared_lost(&s, &b);
-		look(&s, "k", now + 5 * S);
-		b = batch_of(&s);
-		assert_int_equal(b.n, 1);
-		assert_int_equal(b.at[0].word.left_ns, 5 * S);
-		assert_int_equal(b.at[0].word.lies_ns, 0);
-		shared_lost(&s, &b);
-		now += 5 * S;
-		look(&s, NULL, 0);
-		assert_int_equal(batch_of(&s).n, heard);
-		if (!heard)
-			shared_renewed(&s);
-		look(&s, NULL, 0);
-		ends(&s, 7);
-		shared_free(&s);
-	}
-}
-
-/* Nor where it was made longer, and that ends before it could be told. */
-static void test_what_was_made_longer_untold_is_ended_there(void **unused)
-{
-	struct shared_batch b;
-	struct shared s;
-
-	(void)unused;
-	told_and_renewed(&s);
-	look(&s, "k", now + 20 * S);
-	b = batch_of(&s);
-	shared_lost(&s, &b);
-	for (int i = 0; i < 19; i++) {
-		now += S;
-		look(&s, "k", BEGUN + 20 * S);
-		assert_int_equal(batch_of(&s).at[0].word.left_ns, (19 - i) * S);
-	}
-	now += S;
-	look(&s, NULL, 0);
-	ends(&s, 7);
-	shared_free(&s);
-}
-
-/* More than half of what can be known is not kept for that. */
-static void test_what_has_ended_takes_no_room(void **unused)
-{
-	char key[16];
-
-	(void)unused;
-	for (uint32_t more = 0; more < 2; more++) {
-		struct shared s;
-
-		read_nothing(&s);
-		says(&s, now + 10 * S, 7);
-		now += 10 * S;
-		for (uint32_t i = 1; i < SHARED_MAX / 2 + more; i++) {
-			snprintf(key, sizeof(key), "k%u", i);
-			shared_here(&s, key, NULL, now + 100 * S, now);
-		}
-		assert_int_equal(s.n, SHARED_MAX / 2 + more);
-		shared_looked(&s, now);
-		assert_int_equal(s.n, SHARED_MAX / 2);
-		assert_int_equal(find_revision(&s, "k"), more ? 0 : 7);
-		shared_here(&s, "k", NULL, now + 100 * S, now);
-		for (size_t i = 0; i < s.n; i++) { /* as if all of it had been told */
-			s.at[i].there_ns = s.at[i].here_ns;
-			s.at[i].own = true;
-			s.at[i].revision = s.heard;
-			s.at[i].todo = SHARED_NOTHING;
-		}
-		shared_begin(&s, NULL, NULL);
-		assert_int_equal(s.n, more ? 0 : SHARED_MAX / 2);
-		shared_free(&s);
-	}
-}
-
-/* After a long cut there may be many ends to be told: they leave room for what others lack. */
-static void test_many_ends_leave_room(void **unused)
-{
-	struct shared_batch b;
-	struct shared s;
-	char key[16];
-	size_t told = 0;
-
-	(void)unused;
-	read_nothing(&s);
-	for (int i = 0; i < 900; i++) {
-		snprintf(key, sizeof(key), "k%d", i);
-		shared_here(&s, key, NULL, now + 10 * S, now);
-	}
-	shared_looked(&s, now);
-	for (b = batch_of(&s); b.n; b = batch_of(&s))
-		shared_told(&s, &b, ++told);
-	now += 12 * S;
-	shared_renewed(&s);
-	look(&s, NULL, 0);
-	told = 0;
-	for (b = batch_of(&s); b.n; b = batch_of(&s)) {
-		told += b.n;
-		shared_told(&s, &b, 100 + told);
-	}
-	assert_int_equal(told, SHARED_BURST / 2 + 1);
-	look(&s, "new", now + 60 * S);
-	b = batch_of(&s);
-	assert_int_equal(b.n, 1);
-	assert_string_equal(s.at[b.at[0].item].key, "new");
-	shared_told(&s, &b, 1000);
-	assert_int_equal(s.count.late, 0);
-	now += S;
-	for (b = batch_of(&s); b.n; b = batch_of(&s)) {
-		told += b.n;
-		shared_told(&s, &b, 1000 + told);
-	}
-	assert_int_equal(told, 900);
-	shared_free(&s);
-}
-
-/*
- * This host told it, and then another policy came. By the lease that began anew it is there for
- * longer than it was told.
- */
-static void told_before_a_policy(struct shared *s, bool renewed, bool ended)
-{
-	read_nothing(s);
-	says(s, now + 10 * S, 7);
-	if (renewed)
-		shared_renewed(s);
-	now += S;
-	shared_asked(s, 7);
-	shared_heard(s);
-	shared_begin(s, NULL, NULL);
-	now += ended ? 10 * S : 0;
-	s->first = true;
-	look(s, ended ? NULL : "k", BEGUN + 10 * S);
-	s->first = false;
-	assert_int_equal(s->n, 1);
-}
-
-static void test_what_was_told_before_a_policy(void **unused)
-{
-	(void)unused;
-	for (int row = 0; row < 12; row++) {
-		bool ended = row & 1, twice = row & 2;
-		int renewed = row / 4; /* before the policy, before all is read, or after that */
-		struct shared s;
-
-		told_before_a_policy(&s, renewed == 0, ended);
-		if (twice) {
-			shared_begin(&s, NULL, NULL);
-			s.first = true;
-			look(&s, ended ? NULL : "k", BEGUN + 10 * S);
-			s.first = false;
-		}
-		if (renewed == 1)
-			shared_renewed(&s);
-		shared_list(&s);
-		shared_there(&s, "k", WORD(60 * S), 7, now);
-		shared_listed(&s, now);
-		assert_int_equal(s.at[0].todo, SHARED_NOTHING);
-		assert_true(s.at[0].there_ns == BEGUN + 10 * S);
-		if (renewed == 2)
-			shared_renewed(&s);
-		now = BEGUN + 12 * S;
-		look(&s, NULL, 0);
-		ends(&s, 7);
-		shared_free(&s);
-	}
-}
-
-/* It is not there any more, or another has said something since. */
-static void test_what_was_told_before_a_policy_is_no_more(void **unused)
-{
-	struct shared s;
-
-	(void)unused;
-	told_before_a_policy(&s, true, true);
-	shared_list(&s);
-	shared_listed(&s, now);
-	look(&s, NULL, 0);
-	assert_int_equal(s.n, 0);
-	shared_free(&s);
-
-	told_before_a_policy(&s, true, true);
-	shared_list(&s);
-	shared_there(&s, "k", WORD(60 * S), 8, now);
-	shared_listed(&s, now);
-	assert_int_equal(s.at[0].todo, SHARED_TAKE);
-	shared_taken(&s, &s.at[0], true);
-	now += 60 * S;
-	look(&s, NULL, 0);
-	assert_int_equal(s.n, 0);
-	shared_free(&s);
-
-	told_before_a_policy(&s, true, true);
-	shared_list(&s);
-	shared_there(&s, "k", WORD(0), 8, now); /* as of any that is not here */
-	assert_false(shared_knows(&s, "k", 8));
-	look(&s, NULL, 0);
-	assert_int_equal(s.n, 0);
-	shared_free(&s);
 }
 
 static void test_one_without_an_end(void **unused)
@@ -1681,29 +1364,6 @@ static void test_what_is_barred_is_told_no_more(void **unused)
 	look_at(&s, "B", SHARED_BY_HAND, SHARED_NEVER);
 	assert_int_equal(batch_of(&s).n, 1);
 	shared_free(&s);
-}
-
-/* Nor its end: what this host told is not there any more. */
-static void test_the_end_of_what_is_barred_is_not_told(void **unused)
-{
-	(void)unused;
-	for (int ended = 0; ended < 2; ended++) {
-		struct shared s;
-
-		told_and_renewed(&s);
-		if (ended)
-			now += 12 * S;
-		look(&s, ended ? NULL : "k", now + 20 * S);
-		assert_int_equal(batch_of(&s).n, 1);
-		shared_barred(&s, "k");
-		shared_renewed(&s);
-		now += 22 * S;
-		look(&s, NULL, 0);
-		assert_int_equal(batch_of(&s).n, 0);
-		look(&s, NULL, 0);
-		assert_int_equal(s.n, 0);
-		shared_free(&s);
-	}
 }
 
 /* --- hosts and a store ------------------------------------------------------------------------ */
@@ -2281,14 +1941,6 @@ int main(void)
 	    cmocka_unit_test(test_an_end_is_not_heard_of),
 	    cmocka_unit_test(test_what_a_store_keeps_beyond_its_end_is_lifted),
 	    cmocka_unit_test(test_what_goes_on_is_not_lifted),
-	    cmocka_unit_test(test_what_had_ended_before_a_renewal_is_ended_there),
-	    cmocka_unit_test(test_what_ended_before_a_renewal_and_was_made_again),
-	    cmocka_unit_test(test_what_ended_before_a_renewal_and_is_in_doubt),
-	    cmocka_unit_test(test_what_was_made_longer_untold_is_ended_there),
-	    cmocka_unit_test(test_what_has_ended_takes_no_room),
-	    cmocka_unit_test(test_many_ends_leave_room),
-	    cmocka_unit_test(test_what_was_told_before_a_policy),
-	    cmocka_unit_test(test_what_was_told_before_a_policy_is_no_more),
 	    cmocka_unit_test(test_one_without_an_end),
 	    cmocka_unit_test(test_the_longer_end_of_two_is_told),
 	    cmocka_unit_test(test_an_end_that_creeps_is_told),
@@ -2304,7 +1956,6 @@ int main(void)
 	    cmocka_unit_test(test_who_begins_compares),
 	    cmocka_unit_test(test_of_two_the_same_counts_in_either_order),
 	    cmocka_unit_test(test_what_is_barred_is_told_no_more),
-	    cmocka_unit_test(test_the_end_of_what_is_barred_is_not_told),
 	    cmocka_unit_test(test_what_is_of_no_account),
 	    cmocka_unit_test(test_all_come_to_the_same),
 	    cmocka_unit_test(test_what_is_lifted_is_nowhere),

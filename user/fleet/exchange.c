@@ -85,7 +85,6 @@ void exchange_look(struct exchange *x)
 	if (x->term && term > x->term)
 		shared_renewed(&x->items);
 	x->term = term;
-	x->items.sure_ns = x->quiet_ns; /* an answer has come to a call that was made since */
 }
 
 bool exchange_waits(const struct exchange *x)

@@ -132,56 +132,21 @@ static struct shared_item *item_of(struct shared *s, const char *key)
 	return item;
 }
 
-/* Did this host tell it, with an end? */
-static bool is_own(const struct shared_item *item)
-{
-	return item->own && item->there_ns && item->there_ns != SHARED_NEVER;
-}
-
-/* Is its end to be told? Not while it was made here again, which is told in place of that. */
-static bool is_end(const struct shared_item *item)
-{
-	return item->over && !item->here_ns;
-}
-
-/* What is known of what is not here is to take no room of others. */
-static bool has_room(const struct shared *s)
-{
-	return s->n <= SHARED_MAX / 2;
-}
-
-/* What this host told of it, until that is read again: it knows its end, whatever the lease says.
- */
-static struct shared_item told_of(const struct shared_item *item)
-{
-	struct shared_item told = {.told = item->told, .told_ns = item->told_ns};
-
-	if (is_own(item)) {
-		told.told = item->revision;
-		told.told_ns = item->there_ns;
-	}
-	told.lasts = told.told && item->lasts;
-	memcpy(told.key, item->key, sizeof(told.key));
-	return told;
-}
-
 /*
  * What is remembered until it is found again: which words it is later than, and what was tried of
  * it without an answer.
  */
 static struct shared_item half_of(const struct shared_item *item)
 {
-	struct shared_item half = told_of(item);
+	struct shared_item half = {.half = true, .since = item->since, .after = item->after};
 
-	half.half = true;
-	half.since = item->since;
-	half.after = item->after;
 	if (item->revision > half.after)
 		half.after = item->revision;
 	half.begun = item->begun;
 	half.doubt = item->doubt;
 	half.tried = item->tried;
 	half.tried_ns = item->tried_ns;
+	memcpy(half.key, item->key, sizeof(half.key));
 	return half;
 }
 
@@ -214,8 +179,6 @@ void shared_begin(struct shared *s, bool (*keeps)(const struct shared_item *item
 			count_as_unread(s, item.revision);
 		else if (item.here_ns && (item.todo == SHARED_TELL || item.revision > s->heard))
 			s->at[kept++] = half_of(&item);
-		else if (has_room(s) && (is_own(&item) || item.told))
-			s->at[kept++] = told_of(&item);
 	}
 	if (s->heard > s->known)
 		s->heard = s->known;
@@ -303,6 +266,7 @@ void shared_here(struct shared *s, const char *key, const struct shared_value *v
 	item->filed = s->found == SHARED_FILED;
 	set_since(s, item);
 	item->half = false;
+	item->over = false;
 	item->todo = unlike(item) || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
 
@@ -335,31 +299,17 @@ static void miss(const struct shared *s, struct shared_item *item, uint64_t now_
 		return;
 	/* It was taken out under a policy that has not read yet what the store says of it. */
 	item->doubt |= !s->whole && s->known && !item->revision;
-	item->over &= !item->doubt; /* what is in doubt is lifted, and not ended */
 	item->here_ns = 0;
 	item->missed = 0;
 	item->todo = item->there_ns > now_ns || item->doubt ? SHARED_TELL : SHARED_NOTHING;
 }
 
-/* More than those two seconds that a lease is longer than its item, and two of the call. */
-#define GONE_NS 6000000000ull
-
-/*
- * What this host told has ended, but whether the store's leases began anew before it went away
- * there was not heard yet. If so, its end is to be told.
- */
-static bool may_last(const struct shared *s, const struct shared_item *item)
-{
-	return is_own(item) && !item->lasts && s->sure_ns < item->there_ns + GONE_NS && has_room(s);
-}
-
 /* The store's word has ended; where it may be there for long yet, a little later. */
-static bool ended(const struct shared *s, const struct shared_item *item, uint64_t now_ns)
+static bool ended(const struct shared_item *item, uint64_t now_ns)
 {
 	uint64_t slack_ns = item->lasts ? SHARED_SLACK_NS : 0;
 
-	return item->there_ns <= now_ns && now_ns - item->there_ns >= slack_ns &&
-	       !may_last(s, item);
+	return item->there_ns <= now_ns && now_ns - item->there_ns >= slack_ns;
 }
 
 /* What has ended here was not lifted, unless the store's word runs on: then it was made shorter. */
@@ -372,14 +322,14 @@ static void run_out_here(struct shared_item *item, uint64_t now_ns)
 		item->todo = SHARED_NOTHING;
 }
 
-static void run_out(const struct shared *s, struct shared_item *item, uint64_t now_ns)
+static void run_out(struct shared_item *item, uint64_t now_ns)
 {
-	if (ended(s, item, now_ns)) {
-		item->over |= item->lasts && item->there_ns;
+	if (ended(item, now_ns)) {
+		item->over |= item->lasts && item->there_ns && item->here_ns <= now_ns;
 		item->there_ns = 0;
 	}
 	run_out_here(item, now_ns);
-	if (!item->here_ns && item->there_ns <= now_ns && (!item->doubt || item->over))
+	if (!item->here_ns && !item->there_ns && !item->doubt)
 		item->todo = item->over ? SHARED_TELL : SHARED_NOTHING;
 }
 
@@ -403,13 +353,11 @@ void shared_looked(struct shared *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->n; i++) {
 		struct shared_item *item = &s->at[i];
 
-		run_out(s, item, now_ns);
+		run_out(item, now_ns);
 		if (!item->seen && item->here_ns && !is_unheard(s, item))
 			miss(s, item, now_ns);
-		if (is_over(s, item) && !(item->told && has_room(s)))
-			continue;
 		if (is_over(s, item))
-			*item = told_of(item);
+			continue;
 		item->seen = false;
 		if (kept != i)
 			s->at[kept] = *item;
@@ -498,7 +446,7 @@ static void decide(struct shared_item *item, uint64_t now_ns)
 static void said_by_others(struct shared_item *item, uint64_t revision)
 {
 	item->revision = revision;
-	item->lies_ns = item->told = 0;
+	item->lies_ns = 0;
 	item->doubt = item->own = item->lifted = item->lasts = item->over = false;
 }
 
@@ -524,29 +472,8 @@ static bool is_tried(const struct shared_item *item, const struct shared_word *w
 	       !differ(item->tried_ns, end_of(word->left_ns, now_ns));
 }
 
-/* What this host told itself, before its policy, ends when it was to. */
-static struct shared_word as_told(const struct shared_item *item, const struct shared_word *word,
-				  uint64_t now_ns)
-{
-	struct shared_word told = *word;
-
-	if (item->told_ns > now_ns)
-		told.left_ns = item->told_ns - now_ns;
-	else
-		told.left_ns = word->lies_ns ? 0 : SHARED_OVER;
-	return told;
-}
-
-/* Nothing is known of it but what this host told: without that word it is as any that is not here.
- */
-static bool is_bare(const struct shared_item *item)
-{
-	return item->told && !item->half && !item->here_ns;
-}
-
-/* The store's word. */
-static void hear(struct shared *s, const char *key, const struct shared_word *word,
-		 uint64_t revision, uint64_t now_ns)
+void shared_there(struct shared *s, const char *key, const struct shared_word *word,
+		  uint64_t revision, uint64_t now_ns)
 {
 	bool tried, doubt;
 	bool runs = word->left_ns && word->left_ns != SHARED_OVER;
@@ -554,10 +481,6 @@ static void hear(struct shared *s, const char *key, const struct shared_word *wo
 	uint64_t lies_ns = lifted ? SHARED_LIFTED_S * SECOND_NS : word->lies_ns;
 	struct shared_item *item = runs ? item_of(s, key) : find(s, key);
 
-	if (item && !runs && is_bare(item) && revision != item->told) {
-		item->told = 0;
-		return;
-	}
 	if (!item) {
 		s->count.left_out += runs && !s->starved;
 		return;
@@ -566,7 +489,7 @@ static void hear(struct shared *s, const char *key, const struct shared_word *wo
 	if (revision <= item->revision)
 		return;
 	run_out_here(item, now_ns);
-	if (is_end(item)) /* it is not over any more */
+	if (item->over) /* it is not over any more */
 		item->todo = SHARED_NOTHING;
 	tried = is_tried(item, word, now_ns) && item->todo == SHARED_TELL;
 	doubt =
@@ -583,24 +506,6 @@ static void hear(struct shared *s, const char *key, const struct shared_word *wo
 		item->todo = unlike(item) ? SHARED_TELL : SHARED_NOTHING;
 	else if (runs ? !is_changed(item, revision, now_ns) : !is_later(item, word, revision))
 		decide(item, now_ns);
-}
-
-void shared_there(struct shared *s, const char *key, const struct shared_word *word,
-		  uint64_t revision, uint64_t now_ns)
-{
-	struct shared_item *item = find(s, key);
-	uint64_t told_ns = item && revision == item->told ? item->told_ns : 0;
-	bool lasts = told_ns && item->lasts;
-	struct shared_word told;
-
-	if (told_ns)
-		told = as_told(item, word, now_ns);
-	hear(s, key, told_ns ? &told : word, revision, now_ns);
-	if (!told_ns)
-		return;
-	item->own = true; /* as it was before, and if it has ended it is to go there */
-	item->lasts = lasts;
-	item->there_ns = told_ns;
 }
 
 void shared_lies(struct shared *s, const char *key, uint64_t revision, uint64_t until_ns)
@@ -651,7 +556,6 @@ void shared_listed(struct shared *s, uint64_t now_ns)
 	for (size_t i = 0; i < s->n; i++) {
 		struct shared_item *item = &s->at[i];
 
-		item->told = 0;
 		if (item->listed || !item->revision)
 			continue;
 		item->revision = item->lies_ns = 0;
@@ -666,27 +570,22 @@ void shared_listed(struct shared *s, uint64_t now_ns)
 void shared_renewed(struct shared *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		s->at[i].lasts = s->at[i].told || is_own(&s->at[i]);
+		s->at[i].lasts =
+		    s->at[i].own && s->at[i].there_ns && s->at[i].there_ns != SHARED_NEVER;
 }
 
 /* --- what is told ----------------------------------------------------------------------------- */
 
-#define EACH_NS (SECOND_NS / SHARED_PER_S)
-
-/* Ends leave half of the burst to what others lack: after a long cut there may be many. */
-static bool has_to_wait(const struct shared *s, const struct shared_item *item, uint64_t now_ns)
-{
-	return is_end(item) && s->tokens_ns > now_ns + SHARED_BURST / 2 * EACH_NS;
-}
-
 /* One more may be told now. */
 static bool token(struct shared *s, uint64_t now_ns)
 {
+	const uint64_t each_ns = SECOND_NS / SHARED_PER_S;
+
 	if (s->tokens_ns < now_ns)
 		s->tokens_ns = now_ns;
-	if (s->tokens_ns - now_ns > (SHARED_BURST - 1) * EACH_NS)
+	if (s->tokens_ns - now_ns > (SHARED_BURST - 1) * each_ns)
 		return false;
-	s->tokens_ns += EACH_NS;
+	s->tokens_ns += each_ns;
 	return true;
 }
 
@@ -734,7 +633,7 @@ static void put_in(struct shared_batch *b, uint32_t i, const struct shared_item 
 	b->at[b->n].lies_ns = now_ns + ttl_s * SECOND_NS;
 	b->at[b->n++].word = (struct shared_word){
 	    said(item), left_ns,
-	    is_end(item) || lasts(left_ns, ttl_s * SECOND_NS) ? ttl_s * SECOND_NS : 0};
+	    item->over || lasts(left_ns, ttl_s * SECOND_NS) ? ttl_s * SECOND_NS : 0};
 	if (ttl_s > b->ttl_s)
 		b->ttl_s = ttl_s < UINT32_MAX ? (uint32_t)ttl_s : UINT32_MAX;
 }
@@ -756,7 +655,7 @@ void shared_batch(struct shared *s, uint64_t now_ns, struct shared_batch *batch)
 		bool its = item->here_ns == SHARED_NEVER;
 
 		if (!shared_tells(s, item) || (item->here_ns && item->here_ns <= now_ns) ||
-		    (batch->n && its != never) || has_to_wait(s, item, now_ns))
+		    (batch->n && its != never))
 			continue;
 		open = open && token(s, now_ns);
 		if (!open) {
@@ -809,6 +708,6 @@ void shared_barred(struct shared *s, const char *key)
 	if (!item || item->todo != SHARED_TELL)
 		return;
 	item->todo = SHARED_NOTHING;
-	item->doubt = item->own = item->over = false; /* what lies there is another's */
+	item->doubt = false;
 	s->count.left_out++;
 }

@@ -37,8 +37,7 @@
  *
  * Bounds: SHARED_PER_S items a second are told, and SHARED_BURST at once; what has to wait for that
  * is counted (late). SHARED_MAX are known; beyond, and where the packets' table has no room, they
- * are counted (left_out). What this host told stays known behind its end until the store has let it
- * go for certain (sure_ns), but takes no more than half of that room.
+ * are counted (left_out).
  *
  * Error: of two hosts that change an item within the same moment, one wins over the other. An
  * item with less than SHARED_LEAST_NS to go is not told. Ends that differ by SHARED_SLACK_NS at
@@ -46,7 +45,7 @@
  *
  * Concurrency: one caller at a time.
  *
- * Memory: 432 bytes an item.
+ * Memory: 416 bytes an item.
  */
 #ifndef PACER_FLEET_SHARED_H
 #define PACER_FLEET_SHARED_H
@@ -110,8 +109,6 @@ struct shared_item {
 	uint64_t lies_ns; /* until when that is to be heard, as far as is known; 0: its end */
 	uint64_t since;	  /* it was made here after all words up to that revision */
 	uint64_t after;	  /* all words up to that one had been heard when it was changed here */
-	uint64_t told;	  /* its revision by what this host told under the policy before; 0: none */
-	uint64_t told_ns; /* its end by that */
 	enum shared_todo todo;
 	uint8_t missed; /* looks in a row that did not find it here */
 	bool seen;	/* by the look that goes on */
@@ -123,7 +120,7 @@ struct shared_item {
 	bool lifted;	/* the store's word lifts it */
 	bool own;	/* it is this host's */
 	bool lasts;	/* ... and may be there for long after its end */
-	bool over;	/* so its end is to be told, unless it is here again */
+	bool over;	/* so its end is to be told */
 	bool half;	/* it was here under the policy before, and is to be looked for yet */
 	bool filed;	/* what is here came with the policy */
 };
@@ -149,12 +146,11 @@ struct shared {
 	bool whole;		 /* all that the store has was read; nothing is told before */
 	enum shared_found found; /* what the look that goes on comes to; set by who looks */
 	bool first; /* ... and nothing of that kind was looked at since the policy is in force */
-	uint64_t known;	  /* up to this revision of the store nothing is new; 0: nothing was read */
-	uint64_t heard;	  /* up to this one all was heard; `known` is ahead while that is read */
-	uint64_t before;  /* what was heard when the policy came into force */
-	uint64_t sure_ns; /* until then shared_renewed was called for all that there was to */
-	bool starved;	  /* there was no memory for the last item */
-	bool on_trial;	  /* the policy may go again: what it brought is not told yet */
+	uint64_t known;	 /* up to this revision of the store nothing is new; 0: nothing was read */
+	uint64_t heard;	 /* up to this one all was heard; `known` is ahead while that is read */
+	uint64_t before; /* what was heard when the policy came into force */
+	bool starved;	 /* there was no memory for the last item */
+	bool on_trial;	 /* the policy may go again: what it brought is not told yet */
 	uint64_t tokens_ns; /* SHARED_PER_S: the time at which all of the burst is free */
 	uint64_t lacking;   /* of what is looked at: how many cannot be told */
 	struct shared_counts count;
@@ -240,7 +236,7 @@ void shared_listed(struct shared *s, uint64_t now_ns);
 
 /*
  * The store may keep all for as long again as it was told to. So the end of what this host told is
- * told, when it has come: who joins or reads all after that would have it once more.
+ * told: who joins after that would have it once more.
  */
 void shared_renewed(struct shared *s);
 
