@@ -288,7 +288,7 @@ no_paced_interface()
 	refusal one 10.77.0.11
 	until_true 10 logged 1 'ERROR.*xdp-pacer: lo: has no pacer' || fail "$(cat "$work/f2b/log")"
 	until_true 10 logged 1 'Failed to execute ban jail' || fail "$(cat "$work/f2b/log")"
-	! logged 1 'it wants IFACE' || fail "$(cat "$work/f2b/log")"
+	! logged 1 'xdp-pacer ban: ' || fail "$(cat "$work/f2b/log")"
 	stopped
 }
 
