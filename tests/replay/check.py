@@ -163,6 +163,18 @@ def least_bytes():
         assert denied(with_values(text, less), "spread.pcap") > 0, less
 
 
+def least_behind():
+    """Uses of a throttle behind a window that counts in units too small for any of the frames at first."""
+    import captures
+    frames = [captures.ip4(f"192.0.2.{i}", "10.0.0.1", payload=280).at(captures.START + i) for i in range(7)]
+    made("behind.keys", frames)
+    text = "rules: [{name: a, limits: [{key: src, bytes: %d, window: 1s}, {key: all, uses: %d, cooldown: 1h, threshold: 1}]}]"
+    for uses in (1, 10):
+        out = json.loads(replay(text % (200, uses), "behind.keys", "--json").stdout)
+        assert [limit["least"] for limit in out["rules"][0]["denies_nothing"]] == [314, 7], out
+    assert denied(text % (314, 7), "behind.keys") == 0 < denied(text % (314, 6), "behind.keys")
+
+
 def least_odd():
     """A policy without rules; limits that nothing has come to; what the line of a ladder would have to say."""
     text = replay("rules: []\n", "nano.pcap").stdout

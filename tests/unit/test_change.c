@@ -123,6 +123,31 @@ static void test_what_a_trial_leaves_is_of_the_fleet(void **unused)
 	}
 }
 
+/*
+ * Nobody tells a share of what a trial of a fleet leaves in a policy of none: it goes on by all of
+ * its value, as a limit of one host, and denies nothing else.
+ */
+static void test_a_trial_of_a_fleet_leaves_limits_of_one_host(void **unused)
+{
+	const struct pacer_limiter *left = NULL;
+
+	(void)unused;
+	begin(SMALL RULE(TO_DST));
+	assert_int_equal(change_apply(&pacer, SMALL FLEET("\"http://a:1\"", "one"), NULL, TRIAL_NS,
+				      &plan, &error),
+			 0);
+	assert_true(in_force()->rule[0].limiter[0].kind & PACER_LIMITER_FLEET);
+	kernel_now_ns += TRIAL_NS;
+	for (size_t k = 0; k < in_force()->rule[0].n_limiters; k++)
+		if (in_force()->rule[0].limiter[k].until_ns)
+			left = &in_force()->rule[0].limiter[k];
+	assert_non_null(left);
+	assert_int_equal(left->kind, PACER_LIMITER_WINDOW);
+	assert_int_equal(left->share_id, 0);
+	assert_int_equal(left->window.limit, 160);
+	assert_true(left->until_ns > kernel_now_ns);
+}
+
 /* --- what begins at zero -------------------------------------------------------------------- */
 
 static void test_new_limits_begin_at_zero(void **unused)
@@ -350,6 +375,7 @@ int main(void)
 	    CASE(test_another_fleet_has_no_shares),
 	    CASE(test_a_trial_of_another_fleet_leaves_no_shares),
 	    CASE(test_what_a_trial_leaves_is_of_the_fleet),
+	    CASE(test_a_trial_of_a_fleet_leaves_limits_of_one_host),
 	    CASE(test_new_limits_begin_at_zero),
 	    CASE(test_new_throttles_begin_at_zero),
 	    CASE(test_new_targets_begin_at_zero),

@@ -72,6 +72,7 @@ static void test_items(void **state)
 	const struct shared_word words[] = {{.left_ns = 0},
 					    {.left_ns = 5000000},
 					    {.left_ns = 86400000000000},
+					    {.left_ns = 4611686018427000000},
 					    {.left_ns = SHARED_NEVER},
 					    {.left_ns = 0, .lies_ns = 3600000000000},
 					    {.left_ns = 5000000, .lies_ns = 3600000000000}};

@@ -57,6 +57,16 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	return 0;
 }
 
+static uint64_t stays[PACER_SHARES]; /* what places keep */
+static bool clear_fails;
+
+int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES], struct policy_error *e)
+{
+	(void)a;
+	memcpy(stays, id, sizeof(stays));
+	return clear_fails ? policy_fail(e, 0, "no") : 0;
+}
+
 void fleet_say(const struct attached *a, const struct fleet_limit *limit, uint32_t members,
 	       uint64_t answered_ns)
 {
@@ -329,6 +339,155 @@ static void test_a_limit_that_cannot_be_left(void **unused)
 	assert_int_equal(of.n, 0);
 }
 
+/* How many places keep their shares. */
+static size_t n_stay(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < PACER_SHARES; i++)
+		n += stays[i] != 0;
+	return n;
+}
+
+/*
+ * A place keeps the share of a limit that is there, drains there, or is left; and of one that is
+ * there before one that is left. Those that it had elsewhere are emptied.
+ */
+static void test_places_of_others_are_emptied(void **unused)
+{
+	const uint64_t id = limits[0].id;
+
+	(void)unused;
+	assert_int_equal(stays[5], id);
+	assert_int_equal(n_stay(), 1);
+	limits[0].at = 6; /* it moves */
+	divide();
+	assert_int_equal(stays[6], id);
+	assert_int_equal(n_stay(), 1);
+	takes_part(&m.share[0], true);
+	limits[1] = window(1, 6, 160, true); /* it drains beside its twin */
+	limits[0] = window(1, 7, 80, false);
+	limits[0].id |= 3;
+	n_limits = 2;
+	divide();
+	assert_int_equal(of.twins, 1);
+	assert_int_equal(stays[6], id);
+	assert_int_equal(stays[7], limits[0].id);
+	assert_int_equal(n_stay(), 2);
+	n_limits = 1; /* it has drained */
+	divide();
+	assert_int_equal(stays[7], limits[0].id);
+	assert_int_equal(n_stay(), 1);
+	takes_part(&m.share[0], true);
+	n_limits = 0;
+	divide();
+	assert_int_equal(of.past, 1);
+	assert_int_equal(stays[7], limits[0].id);
+	limits[0] = window(2, 7, 80, false); /* another takes its place */
+	n_limits = 1;
+	divide();
+	assert_int_equal(of.past, 1);
+	assert_int_equal(stays[7], limits[0].id);
+	assert_int_equal(n_stay(), 1);
+	clear_fails = true;
+	assert_int_equal(fleet_divide(&of, &m, NULL, &edge, &error), -1);
+	assert_int_not_equal(error.line, POLICY_NO_MEMORY);
+	clear_fails = false;
+}
+
+/* At the agent's end no packet has anything to use, whatever its limit's share has come to. */
+static void test_nothing_is_told_to_all(void **unused)
+{
+	(void)unused;
+	limits[1] = window(1, 5, 160, true);
+	limits[0] = window(1, 6, 80, false);
+	limits[0].id |= 3;
+	n_limits = 2;
+	divide();
+	memset(stays, 0, sizeof(stays));
+	n_told = 0;
+	hold_fails = -1;
+	assert_int_equal(fleet_tell_nothing(&of, NULL, &error), 0);
+	assert_int_equal(n_told, 0); /* they have none */
+	assert_int_equal(n_stay(), 2);
+	held = (struct fleet_held){.is = true, .units = 70, .floor = 10, .until_ns = 103 * S};
+	told_units = 1;
+	assert_int_equal(fleet_tell_nothing(&of, NULL, &error), 0);
+	assert_int_equal(n_told, 2);
+	assert_int_equal(told_at[0], 6);
+	assert_int_equal(told_at[1], 5);
+	assert_int_equal(told_units, 0);
+	for (hold_fails = 5; hold_fails <= 6; hold_fails++) {
+		n_told = 0;
+		assert_int_equal(fleet_tell_nothing(&of, NULL, &error), -1);
+		assert_int_equal(n_told, 1); /* the other all the same */
+	}
+	hold_fails = -1;
+	clear_fails = true;
+	assert_int_equal(fleet_tell_nothing(&of, NULL, &error), -1);
+	clear_fails = false;
+}
+
+/* Units of a limit that the policy has not: its share is left, as of one that it has no more. */
+static void test_units_of_before_are_given_back(void **unused)
+{
+	const struct talk_lost lost = {3 << 8, 2 * S, 60}, odd = {3 << 8 | 1, 2 * S, 60};
+
+	(void)unused;
+	assert_false(fleet_give_back(&of, &m, &edge, &odd));
+	m.went_back = true;
+	assert_false(fleet_give_back(&of, &m, &edge, &lost));
+	m.went_back = false;
+	assert_true(fleet_give_back(&of, &m, &edge, &lost));
+	assert_int_equal(of.n, 2);
+	assert_int_equal(m.shares, 2);
+	assert_int_equal(of.past, 1);
+	assert_int_equal(of.id[1], lost.id);
+	assert_true(m.share[0].read && m.share[1].leaving && !m.share[1].read);
+	assert_int_equal(m.share[1].params.limit, 60);
+	assert_int_equal(m.share[1].params.memory_ns, 2 * S);
+	assert_int_equal(m.share[1].params.reserve, 0);
+	assert_int_not_equal(of.look_ns, UINT64_MAX);
+	assert_false(fleet_give_back(&of, &m, &edge, &lost)); /* it is known */
+	divide();					      /* another policy meanwhile */
+	assert_int_equal(of.past, 1);
+	assert_int_equal(of.id[1], lost.id);
+	assert_int_equal(n_stay(), 2); /* its own, and one where none is */
+	takes_part(&m.share[1], true);
+	m.share[1].record.slot[0].cell[0].held = 30;
+	now_ns += S;
+	assert_false(fleet_is_over(&of, &m, NULL));
+	takes_part(&m.share[1], false);
+	now_ns += S;
+	assert_true(fleet_is_over(&of, &m, NULL));
+	divide();
+	assert_int_equal(of.n, 1);
+	limits[1] = window(3, 9, 60, false);
+	n_limits = 2;
+	assert_true(fleet_give_back(&of, &m, &edge, &lost));
+	divide(); /* the policy has it again */
+	assert_int_equal(of.n, 2);
+	assert_int_equal(of.past, 0);
+	assert_false(m.share[1].leaving);
+}
+
+/* Beyond the room for those that are left, they are left one after the other. */
+static void test_no_room_for_units_of_before(void **unused)
+{
+	const struct talk_lost lost = {3 << 8, 2 * S, 60};
+
+	(void)unused;
+	for (int k = 1; k <= 2; k++) {
+		for (n_limits = 0; n_limits < PACER_SHARES; n_limits++)
+			limits[n_limits] =
+			    window(k * 1000 + n_limits, (uint8_t)n_limits, 160, false);
+		divide();
+	}
+	assert_int_equal(of.n, FLEET_DIVIDED);
+	assert_false(fleet_give_back(&of, &m, &edge, &lost));
+	assert_int_equal(of.n, FLEET_DIVIDED);
+}
+
 static void all_limits(uint64_t id)
 {
 	for (n_limits = 0; n_limits < PACER_SHARES; n_limits++)
@@ -364,6 +523,10 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back_with_keys, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_left, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_places_of_others_are_emptied, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_nothing_is_told_to_all, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_units_of_before_are_given_back, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_no_room_for_units_of_before, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_many_that_are_gone, begin, NULL),
 	};
 

@@ -124,6 +124,8 @@ static int begin(void **unused)
 		key[k].key[PACER_WORD_PORTS] = k & 2 ? 53 : 123;
 		key[k].key[PACER_WORD_META] = 17;
 	}
+	memset(old, 0, sizeof(old));
+	memset(new, 0, sizeof(new));
 	graces = narrowed = grace_fails = 0;
 	steady = false;
 	return 0;
@@ -286,6 +288,41 @@ static void another_limits_lanes_are_gone(void **unused)
 	assert_int_equal(judged(5), 40);
 }
 
+/*
+ * Places of others than those that are named are emptied, and packets from before are waited for:
+ * the limit that was there finds nothing when it comes back.
+ */
+static void places_of_others_are_emptied(void **unused)
+{
+	struct fleet_held to = {.units = 40, .floor = 9, .until_ns = UNTIL_NS};
+	uint64_t id[PACER_SHARES] = {0};
+
+	(void)unused;
+	to.lane[2] = (struct fleet_lane){true, key[5], 90};
+	hold(&to);
+	graces = 0;
+	id[limit.at] = limit.id;
+	assert_int_equal(fleet_clear(&a, id, &error), 0);
+	assert_int_equal(graces, 0);
+	assert_int_equal(judged(5), 90);
+	for (int other = 0; other < 2; other++) {
+		hold(&to);
+		memset(new, 0, sizeof(new));
+		graces = 0;
+		id[limit.at] = other ? limit.id + 32 : 0;
+		grace_fails = other;
+		assert_int_equal(fleet_clear(&a, id, &error), other ? -1 : 0);
+		assert_int_equal(graces, 1);
+		assert_false(fleet_held(&a, &limit).is);
+		assert_int_equal(judged(5), 0);
+		assert_int_equal(judged(4), 0);
+		control.share[limit.at].id = limit.id; /* as if it came back */
+		assert_int_equal(fleet_held(&a, &limit).floor, 0);
+		assert_int_equal(judged(5), 0);
+		grace_fails = 0;
+	}
+}
+
 /* Uses count until they have cooled down, those on lease too; of a share that was lowered all do.
  */
 static void uses_are_hot(void **unused)
@@ -343,7 +380,7 @@ static void it_ends_before_its_end(void **unused)
 
 	(void)unused;
 	control.resolution_ns = RESOLUTION;
-	assert_int_equal(fleet_hold(&a, &limit, &to, &error), 0);
+	hold(&to);
 	for (uint32_t k = 0; k < KEYS; k++) {
 		assert_int_equal(judged_at(k, over_ns), 0);
 		assert_int_equal(judged_at(k, UNTIL_NS - 1), 0);
@@ -361,6 +398,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_was_said_is_told, begin),
 	    cmocka_unit_test_setup(without_lanes_it_is_one_step, begin),
 	    cmocka_unit_test_setup(another_limits_lanes_are_gone, begin),
+	    cmocka_unit_test_setup(places_of_others_are_emptied, begin),
 	    cmocka_unit_test_setup(uses_are_hot, begin),
 	    cmocka_unit_test_setup(it_ends_before_its_end, begin),
 	};

@@ -370,6 +370,45 @@ static const char *const wrong[] = {
     "udp 11111111111111111111111111111111111111111111111111111111111111111:1 > 192.0.2.2:1",
 };
 
+/* What is said of the payload is all of it: a short frame is filled up behind the packet. */
+static void test_payload_to_its_end(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t len_bytes, ip_bytes;
+	} c[] = {
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304", 60, 32},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304 len 60", 60, 46},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 len 64 payload 01020304", 64, 50},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2", 60, 46},
+	    {"tcp 192.0.2.1:1 > 192.0.2.2:2 options yes payload 01", 63, 49},
+	};
+	char text[64 + 2 * 1505 + 1] = "udp 192.0.2.1:1 > 192.0.2.2:2 payload ";
+	const size_t begin = strlen(text);
+	struct policy_error error;
+	struct packet_head head;
+	struct pacer_packet pkt;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		assert_int_equal(packet_text_read(c[i].text, false, &pkt, &head, &error), 0);
+		assert_int_equal(pkt.len_bytes, c[i].len_bytes);
+		assert_int_equal(head.n, c[i].len_bytes);
+		assert_int_equal(head.data[16] << 8 | head.data[17], c[i].ip_bytes);
+	}
+	memset(text + begin, 'a', 2 * 1504);
+	assert_int_equal(packet_text_read(text, false, &pkt, &head, &error), 0);
+	assert_int_equal(pkt.len_bytes, 14 + 20 + 8 + 1504);
+	assert_int_equal(head.data[head.n - 1], 0xaa);
+	strcat(text, " ttl 3");
+	assert_int_equal(packet_text_read(text, false, &pkt, &head, &error), 0);
+	assert_int_equal(head.data[22], 3);
+	memset(text + begin, 'a', 2 * 1505);
+	text[begin + 2 * 1505] = 0;
+	assert_int_equal(packet_text_read(text, false, &pkt, &head, &error), -1);
+	assert_non_null(strstr(error.text, "payload: 1504 bytes at most"));
+}
+
 static void test_wrong(void **state)
 {
 	struct policy_error error;
@@ -386,9 +425,13 @@ static void test_wrong(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_read),       cmocka_unit_test(test_headers),
-	    cmocka_unit_test(test_raw_ip),     cmocka_unit_test(test_tunnels),
-	    cmocka_unit_test(test_six_within), cmocka_unit_test(test_each_has_a_frame),
+	    cmocka_unit_test(test_read),
+	    cmocka_unit_test(test_headers),
+	    cmocka_unit_test(test_raw_ip),
+	    cmocka_unit_test(test_tunnels),
+	    cmocka_unit_test(test_six_within),
+	    cmocka_unit_test(test_each_has_a_frame),
+	    cmocka_unit_test(test_payload_to_its_end),
 	    cmocka_unit_test(test_wrong),
 	};
 

@@ -1408,6 +1408,8 @@ static const struct {
     {"key: src, rate: 5/s", "rules[0].limits[0]: rate is written, but not the burst that may come "
 			    "at once: write burst: 50"},
     {"key: src, rate: 5MB/s", "not the burst that may come at once: write burst: 64K"},
+    {"key: src, rate: 313Gbit/s, burst: 64K, fleet: yes",
+     "limits[0].rate: a fleet divides no rate that is so high: write 312Gbit/s or less"},
     {"key: src, burst: 5",
      "limits[0]: nothing is limited: write gap, packets, bytes, rate or uses"},
     {"key: src, rate: 0/s, burst: 5", "limits[0].rate: 0 is no limit: it must be more"},

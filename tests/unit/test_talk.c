@@ -1767,6 +1767,87 @@ static void others_limits_are_counted(void **state)
 	assert_int_equal(t.strangers, 1);
 }
 
+/*
+ * Of a limit that the policy has no more, an agent before this one was killed before it gave its
+ * units back: they are found, by its session or a reserve, and given back as of a share that is
+ * left.
+ */
+static void units_of_a_limit_that_is_gone(void **state)
+{
+	for (int reserve = 0; reserve < 2; reserve++) {
+		struct fleet_record r;
+
+		(void)begin(state);
+		member(2);
+		m.shares = 0;
+		settle();
+		assert_int_equal(t.lost.id, 0);
+		r = record_with((uint64_t[]){2, 1}, 2);
+		fleet_slot_of(&r, 1)->limit = 60;
+		if (reserve) {
+			fleet_slot_of(&r, 1)->session = 0;
+			fleet_slot_of(&r, 1)->reserve = 10;
+		}
+		put_record(&r);
+		now += 4 * S;
+		settle();
+		assert_int_equal(t.lost.id, 7);
+		assert_int_equal(t.lost.memory_ns, S);
+		assert_int_equal(t.lost.limit, 60);
+		share = (struct fleet_share){
+		    .params = {.limit = t.lost.limit, .memory_ns = t.lost.memory_ns},
+		    .leaving = true};
+		m.shares = 1;
+		fleet_nudge(&m);
+		for (int i = 0; i < 4; i++) {
+			settle();
+			now += 2 * S;
+		}
+		assert_int_equal(t.lost.id, 0);
+		assert_true(fleet_left(&m, &share));
+		assert_int_equal(fleet_slot_of(&share.record, 2)->cell[0].held, 50);
+		m.shares = 0;
+		now += 4 * S;
+		settle();
+		assert_int_equal(t.lost.id, 0);
+		assert_true(m.session);
+	}
+}
+
+/* What is not this host's, or under a key that is none of a limit's, is nothing to give back. */
+static void units_that_are_not_its_own(void **state)
+{
+	struct fleet_record r;
+	char *text;
+
+	(void)state;
+	member(2);
+	m.shares = 0;
+	settle();
+	r = record_with((uint64_t[]){2, 1}, 2);
+	fleet_slot_of(&r, 1)->session = 0;
+	put_record(&r);
+	now += 4 * S;
+	settle();
+	assert_int_equal(t.lost.id, 0);
+	r = record_with((uint64_t[]){2, 1}, 2);
+	text = fleet_write_record(&r);
+	put("limit/7", text);
+	free(text);
+	now += 4 * S;
+	settle();
+	assert_int_equal(t.lost.id, 0);
+	take_away("limit/7");
+	text = fleet_write_session(&(struct fleet_token){1, "boot", 2});
+	put(OWN, text); /* the session is another's by now */
+	free(text);
+	put_record(&r);
+	now += 4 * S;
+	settle();
+	assert_true(m.taken);
+	assert_int_equal(t.lost.id, 0);
+}
+
 /* A key that goes on behind a byte of 0 is neither a record nor a session of this host. */
 static void a_key_with_a_byte_of_0(void **state)
 {
@@ -2052,6 +2133,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_share_that_is_left_in_doubt, begin),
     cmocka_unit_test_setup(a_share_that_is_left_while_it_joins, begin),
     cmocka_unit_test_setup(others_limits_are_counted, begin),
+    cmocka_unit_test_setup(units_of_a_limit_that_is_gone, begin),
+    cmocka_unit_test_setup(units_that_are_not_its_own, begin),
     cmocka_unit_test_setup(a_key_with_a_byte_of_0, begin),
     cmocka_unit_test_setup(one_too_many_has_none, begin),
 };

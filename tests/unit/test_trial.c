@@ -31,7 +31,7 @@ static void begin(const char *text)
 /* sets: see struct trial_of. */
 static void try_out(const char *text, const int *sets)
 {
-	const struct trial_of of = {sets, 0};
+	const struct trial_of of = {sets, 0, false};
 
 	assert_int_equal(apply(text), 0);
 	assert_int_equal(
@@ -204,7 +204,7 @@ static void test_by_two_others(void **unused)
 
 static int tried(void)
 {
-	const struct trial_of of = {no_sets, 0};
+	const struct trial_of of = {no_sets, 0, false};
 
 	return trial_begin(&pacer, &before.bin, &now.bin, &of, host.now_ns + TRIAL_NS, &error);
 }
@@ -628,7 +628,7 @@ static void test_a_burst_that_was_larger_on_trial(void **unused)
 /* One that begins on trial, and grows as that ends: by then as large a burst has to be there. */
 static void test_a_burst_that_begins_on_trial_grows(void **unused)
 {
-	static const struct trial_of of = {no_sets, 0};
+	static const struct trial_of of = {no_sets, 0, false};
 
 	(void)unused;
 	for (uint64_t early = 0; early < 2; early++) {

@@ -522,6 +522,9 @@ static void ask(struct agent *g, const struct fleet_request *request)
 		g->down.n = 0;
 		if (g->talk.back)
 			went_back(g);
+		if (g->talk.lost.id &&
+		    fleet_give_back(&g->of, &g->member, &g->fleet, &g->talk.lost))
+			fleet_nudge(&g->member);
 		fleet_say_all(&g->of, &g->a, g->talk.members, g->talk.answered_ns);
 		if (g->talk.refused && getrandom(&chance, sizeof(chance), 0) == sizeof(chance))
 			g->retry_ns = host_now_ns() + fleet_pause_ns(g->talk.members, chance);
@@ -625,13 +628,10 @@ static void step(struct agent *g)
 /* Who leaves has nothing to use any more, whatever the store has said, or has not. */
 static void tell_nothing(struct agent *g)
 {
-	const struct fleet_picture nothing = {0};
 	struct policy_error error = {0};
 
-	for (uint32_t i = 0; i < g->member.shares; i++)
-		if (fleet_held(&g->a, &g->of.limit[i]).is &&
-		    fleet_tell(&g->of, &g->a, i, &nothing, &error))
-			say(g, "%s", error.text);
+	if (fleet_tell_nothing(&g->of, &g->a, &error))
+		say(g, "%s", error.text);
 }
 
 /* Units that stay its own without a session, by what the store said; else none is known. */

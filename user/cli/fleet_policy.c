@@ -123,6 +123,25 @@ static void keep_past(struct fleet_divided *of, struct fleet_share *share,
 	}
 }
 
+/*
+ * The places of others than these limits, as of one that has another place by now, or is forgotten:
+ * the agent writes there no more, so that what stands there would count again if the limit came
+ * back to it.
+ */
+static int clear_others(const struct fleet_divided *of, const struct attached *a,
+			struct policy_error *error)
+{
+	uint64_t id[PACER_SHARES] = {0};
+
+	for (size_t i = of->n - of->past; i < of->n; i++)
+		id[of->limit[i].at] = of->limit[i].id;
+	for (size_t i = 0; i < of->twins; i++)
+		id[of->twin[i].at] = of->twin[i].id;
+	for (size_t i = 0; i < of->n - of->past; i++) /* these count over those of the past */
+		id[of->limit[i].at] = of->limit[i].id;
+	return fleet_clear(a, id, error);
+}
+
 static uint64_t next_look(const struct fleet_divided *of)
 {
 	bool any = of->past || of->twins;
@@ -176,7 +195,58 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 	free(m->share);
 	m->share = share;
 	m->shares = (uint32_t)of->n;
-	return 0;
+	return clear_others(of, a, error);
+}
+
+/* No packet is judged by its id, so it has no place. */
+bool fleet_give_back(struct fleet_divided *of, struct fleet_member *m,
+		     const struct policy_fleet *fleet, const struct talk_lost *lost)
+{
+	size_t at = of->n;
+	struct fleet_share *share;
+
+	if (m->went_back || lost->id & SHARES_UNIT_MASK) /* which no host has written */
+		return false;
+	for (size_t i = 0; i < of->n; i++)
+		if (of->id[i] == lost->id)
+			return false;
+	share = at < FLEET_DIVIDED ? realloc(m->share, (at + 1) * sizeof(*share)) : NULL;
+	if (!share)
+		return false;
+	share[at] = (struct fleet_share){
+	    .params = {.limit = lost->limit, .memory_ns = lost->memory_ns}, .leaving = true};
+	of->limit[at] =
+	    (struct fleet_limit){.id = lost->id ^ shares_fleet(fleet), .rule = PACER_RULES_MAX};
+	of->id[at] = lost->id;
+	memset(&of->demand[at], 0, sizeof(of->demand[at]));
+	memset(&of->heavy[at], 0, sizeof(of->heavy[at]));
+	of->n++;
+	of->past++;
+	of->look_ns = next_look(of);
+	m->share = share;
+	m->shares = (uint32_t)of->n;
+	return true;
+}
+
+/* Who is told nothing has nothing to use from now on. */
+static int end_share(const struct attached *a, const struct fleet_limit *limit,
+		     struct policy_error *error)
+{
+	const struct fleet_held nothing = {0};
+
+	return fleet_held(a, limit).is ? fleet_hold(a, limit, &nothing, error) : 0;
+}
+
+int fleet_tell_nothing(const struct fleet_divided *of, const struct attached *a,
+		       struct policy_error *error)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < of->n; i++)
+		result |= end_share(a, &of->limit[i], error);
+	for (size_t i = 0; i < of->twins; i++)
+		result |= end_share(a, &of->twin[i], error);
+	return result | clear_others(of, a, error);
 }
 
 int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,

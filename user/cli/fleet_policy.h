@@ -20,6 +20,7 @@
 
 #include "config/policy.h"
 #include "fleet/heavy.h"
+#include "fleet/talk.h"
 #include "live/fleet_shares.h"
 
 #define FLEET_DIVIDED (2 * PACER_SHARES) /* those of a policy, and as many that were of others */
@@ -42,8 +43,9 @@ bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet 
 
 /*
  * The shares of the policy in force, which is of that fleet; what is known of one before stays.
- * fleet->local: each is to have a reserve. -1 with *error filled: there is no memory, and all is as
- * before.
+ * fleet->local: each is to have a reserve. Places of other limits are emptied. -1 with *error
+ * filled: there is no memory (its line is POLICY_NO_MEMORY), and all is as before; or it is not
+ * known that no packet is judged by what stood in those places.
  */
 int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
 		 const struct policy_fleet *fleet, struct policy_error *error);
@@ -54,6 +56,21 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
  */
 int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,
 	       const struct fleet_picture *p, struct policy_error *error);
+
+/*
+ * Of a limit that the policy has not, this host has units by the record (fleet/talk.h): its share
+ * is left as that of one that the policy has no more. False: it is known, the store has gone back,
+ * or there is no room or no memory for it; then it is found again at the next look.
+ */
+bool fleet_give_back(struct fleet_divided *of, struct fleet_member *m,
+		     const struct policy_fleet *fleet, const struct talk_lost *lost);
+
+/*
+ * The packets have nothing to use any more of any limit, nor if one comes back to a place that it
+ * had. -1 with *error filled: that is not known of all.
+ */
+int fleet_tell_nothing(const struct fleet_divided *of, const struct attached *a,
+		       struct policy_error *error);
 
 /* Notes for `status` what the store said, of each limit and its twins, as fleet_say. */
 void fleet_say_all(const struct fleet_divided *of, const struct attached *a, uint32_t members,

@@ -222,8 +222,10 @@ static int read_bytes(struct source *s, const struct place *at, const yaml_node_
 	return doc_more_than_zero(s, at, node, limit->limit);
 }
 
-#define RATE_BYTES_MAX	 125000000000ull /* a second: 1 Tbit/s */
-#define RATE_PACKETS_MAX 2000000000ull	 /* the smallest frames of that */
+#define RATE_BYTES_MAX 125000000000ull /* a second: 1 Tbit/s */
+#define RATE_DIVIDED_MAX \
+	39000000000ull		       /* of a fleet: in an hour fewer than 2^47 (fleet/record.h) */
+#define RATE_PACKETS_MAX 2000000000ull /* the smallest frames of that */
 
 static int read_rate(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
@@ -565,6 +567,12 @@ static int MUST_USE check_rate(struct source *s, const struct place *at, const y
 		return doc_fail(s, doc_line(seen[FIELD_RATE]), &place,
 				"no line carries so much: write %s or less",
 				limit->rate.bytes ? "1000Gbit/s" : "2000Mpps");
+	if (limit->fleet && limit->rate.bytes &&
+	    limit->rate.amount >
+		(unsigned __int128)RATE_DIVIDED_MAX * limit->rate.per_ns / 1000000000)
+		return doc_fail(s, doc_line(seen[FIELD_RATE]), &place,
+				"a fleet divides no rate that is so high: write 312Gbit/s or less, "
+				"or leave fleet: yes out");
 	if (check_burst(s, at, seen, limit))
 		return -1;
 	switch (pacer_rate_profile(&rate, limit->cost, limit->rate.amount, limit->rate.per_ns,

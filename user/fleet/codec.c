@@ -224,7 +224,8 @@ bool fleet_fits(const char *value)
 	       !strcmp(text_escape(value, shown, sizeof(shown)), value);
 }
 
-#define MS 1000000ull /* in ns */
+#define MS	      1000000ull   /* in ns */
+#define ITEM_TIME_MAX (1ull << 63) /* more than a ban may last (config/units.c), and its hour */
 
 char *fleet_write_item(const struct shared_word *word)
 {
@@ -271,7 +272,7 @@ static bool read_ms(json_t *value, uint64_t *ns)
 {
 	uint64_t ms;
 
-	if (!is_number(value, &ms) || ms > FLEET_MEMORY_MAX / MS)
+	if (!is_number(value, &ms) || ms > ITEM_TIME_MAX / MS)
 		return false;
 	*ns = ms * MS;
 	return true;

@@ -205,13 +205,39 @@ static uint32_t read_members(const struct store_snapshot *now, uint64_t *live)
 	return n;
 }
 
-/* Limits that others divide, and this host does not: their policies differ from its own. */
-static uint32_t count_strangers(const struct talk *t, const struct store_snapshot *now,
-				const uint64_t *live, uint32_t lives)
+/* Units in the record are this host's: by its session, or a reserve, which needs none. */
+static bool has_some(const struct talk *t, struct fleet_record *record,
+		     const struct fleet_answer *answer)
+{
+	const struct fleet_slot *slot = fleet_slot_of(record, t->token.id);
+
+	return answer->mine && slot && (slot->session == answer->session || slot->reserve);
+}
+
+/* Its key is that of a limit's record, and no other. */
+static void note_lost(struct talk *t, const struct store_entry *entry, struct fleet_record *record)
+{
+	uint64_t id = strtoull(entry->key + strlen(LIMITS), NULL, 16);
+	char key[KEY_TEXT];
+
+	key_text(key, LIMITS, id);
+	if (store_is_of(entry, key))
+		t->lost = (struct talk_lost){id, record->memory_ns,
+					     fleet_slot_of(record, t->token.id)->limit};
+}
+
+/*
+ * Limits that others divide, and this host does not: their policies differ from its own. In
+ * t->lost, one of which it has units all the same.
+ */
+static uint32_t look_at_strangers(struct talk *t, const struct store_snapshot *now,
+				  const struct fleet_answer *answer)
 {
 	static struct fleet_record record;
 	char key[KEY_TEXT], why[FLEET_WHY];
 	uint32_t n = 0;
+
+	t->lost.id = 0;
 
 	for (size_t i = 0; i < now->n; i++) {
 		bool known = !begins(now->at[i].key, LIMITS), used = false;
@@ -223,10 +249,13 @@ static uint32_t count_strangers(const struct talk *t, const struct store_snapsho
 		if (known ||
 		    fleet_read_record(now->at[i].value, now->at[i].len, &record, why) != FLEET_WELL)
 			continue;
+		if (has_some(t, &record, answer))
+			note_lost(t, &now->at[i], &record);
 		for (uint32_t s = 0; s < record.slots; s++)
-			for (uint32_t l = 0; l < lives; l++)
+			for (uint32_t l = 0; l < answer->lives; l++)
 				used |= record.slot[s].id != t->token.id &&
-					record.slot[s].session && record.slot[s].session == live[l];
+					record.slot[s].session &&
+					record.slot[s].session == answer->live[l];
 		n += used;
 	}
 	return n;
@@ -261,7 +290,7 @@ static bool tell(struct talk *t, const char *own, struct fleet_answer *answer)
 	answer->back = t->back;
 	answer->live = live;
 	answer->lives = read_members(all, live);
-	t->strangers = count_strangers(t, all, live, answer->lives);
+	t->strangers = look_at_strangers(t, all, answer);
 	if (json_lacked()) {
 		t->why[0] = 0;
 		free(live);

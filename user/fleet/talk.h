@@ -24,6 +24,12 @@
 #define TALK_FIRST "limit/" /* what a snapshot has to have (store.h) */
 #define TALK_LAST  "member/"
 
+/* Of a limit that this host has no more: what its share there is by the record. */
+struct talk_lost {
+	uint64_t id; /* 0: none */
+	uint64_t memory_ns, limit;
+};
+
 struct talk {
 	const struct store_kind *kind;
 	struct store *store;
@@ -44,8 +50,13 @@ struct talk {
 	uint64_t refused_id, refused_at; /* whose record it was, and the revision that it follows */
 	bool doubtful;			 /* so it is: all is asked for at the next look */
 	bool back; /* the store has forgotten what it had; the caller says so, and clears it */
-	uint32_t members;    /* sessions that were there at the last look, gone or not */
-	uint32_t strangers;  /* records of limits that this host has not, in use by others */
+	uint32_t members;   /* sessions that were there at the last look, gone or not */
+	uint32_t strangers; /* records of limits that this host has not, in use by others */
+	/*
+	 * In one of them this host has units: an agent before this one was killed before it gave
+	 * them back. Its session goes on, so nobody else can.
+	 */
+	struct talk_lost lost;
 	char why[FLEET_WHY]; /* of the last record that could not be read; "": all could */
 	/* Of a store that cannot be watched: since when in a row, when last, and when it is tried.
 	 */

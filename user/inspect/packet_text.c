@@ -10,28 +10,41 @@
 #include "inner.h"
 #include "inspect/tally.h"
 
-#define WORDS_MAX 40
-#define WORD_MAX  64
-#define LEN_MAX	  65535
+#define WORDS_MAX   40
+#define WORD_MAX    64	 /* with its NUL; but for the payload */
+#define PAYLOAD_MAX 1504 /* what a policy may ask for (config/match.c) is within it */
+#define LEN_MAX	    65535
 
 static const struct policy_key flow = KEY_FLOW;
 
 struct words {
-	char at[WORDS_MAX][WORD_MAX];
+	const char *at[WORDS_MAX];
 	size_t n;
+	char text[WORDS_MAX * WORD_MAX + 2 * PAYLOAD_MAX + 1]; /* of all, each with its NUL */
 };
+
+/* How long the next one may be. */
+static size_t longest(const struct words *w)
+{
+	return w->n && !strcmp(w->at[w->n - 1], "payload") ? 2 * PAYLOAD_MAX : WORD_MAX - 1;
+}
 
 /* Between blanks; > is a word of its own. False: there are too many, or one is too long. */
 static bool split(const char *text, struct words *w)
 {
+	char *next = w->text;
+
 	w->n = 0;
 	for (text += strspn(text, " \t"); *text; text += strspn(text, " \t")) {
 		size_t len = *text == '>' ? 1 : strcspn(text, " \t>");
 
-		if (w->n == WORDS_MAX || len >= WORD_MAX)
+		if (w->n == WORDS_MAX || len > longest(w) ||
+		    len >= (size_t)(w->text + sizeof(w->text) - next))
 			return false;
-		memcpy(w->at[w->n], text, len);
-		w->at[w->n++][len] = 0;
+		memcpy(next, text, len);
+		next[len] = 0;
+		w->at[w->n++] = next;
+		next += len + 1;
 		text += len;
 	}
 	return true;
@@ -107,8 +120,9 @@ static int read_ends(const struct words *w, struct pacer_packet *pkt)
 /* What the rest of the words says of the headers. */
 struct headers {
 	uint32_t type, code, ttl, dscp, fragment, options;
-	uint8_t flags, payload[WORD_MAX / 2];
+	uint8_t flags, payload[PAYLOAD_MAX];
 	size_t n_payload;
+	bool of_len; /* the text has len: the payload goes on to the frame's end */
 	struct policy_mac src, dst;
 	bool of_tcp, of_icmp;	   /* it says what only these have */
 	bool of_ethernet;	   /* ... and what only Ethernet has */
@@ -156,6 +170,7 @@ static bool read_word(const char *name, const char *text, struct pacer_packet *p
 	int family = pkt->family == PACER_FAMILY_4 ? 4 : 6;
 	uint32_t value;
 
+	h->of_len |= !strcmp(name, "len");
 	if (!strcmp(name, "len"))
 		return read_number(text, LEN_MAX, &pkt->len_bytes) &&
 		       pkt->len_bytes >= PACKET_LEN_SMALLEST;
@@ -289,13 +304,18 @@ static void put_rest(struct packet_head *head, const struct pacer_packet *pkt,
 #define IP6_HEADER 40
 #define EXTRA	   8 /* bytes of options, and of each IPv6 header that is put in */
 
-/* Bytes behind the first IP header, at least those of `rest`, up to the frame's end. */
+/* The text has all of it, and what fills up a short frame is not of the packet. */
+static bool ends_with_payload(const struct headers *h)
+{
+	return h->n_payload && !h->of_len;
+}
+
+/* Bytes behind the first IP header, at least those of `rest`, up to the packet's end. */
 static uint32_t ip_bytes(const struct packet_head *head, const struct pacer_packet *pkt,
-			 uint32_t header, const struct packet_head *rest)
+			 const struct headers *h, uint32_t header, const struct packet_head *rest)
 {
 	uint32_t all = pkt->len_bytes > head->n + header ? pkt->len_bytes - head->n - header : 0;
-
-	return all > rest->n ? all : rest->n;
+	return all > rest->n && !ends_with_payload(h) ? all : rest->n;
 }
 
 static void put_ip4(struct packet_head *head, const struct pacer_packet *pkt,
@@ -305,7 +325,7 @@ static void put_ip4(struct packet_head *head, const struct pacer_packet *pkt,
 
 	put(head, 0x40 | header / 4, 1);
 	put(head, h->dscp << 2, 1);
-	put(head, header + ip_bytes(head, pkt, header - 2, rest), 2);
+	put(head, header + ip_bytes(head, pkt, h, header - 2, rest), 2);
 	put(head, 1, 2);
 	put(head, h->fragment == PACER_FRAG_FIRST ? 0x2000 : h->fragment ? 1 : 0, 2);
 	put(head, h->ttl, 1);
@@ -323,7 +343,7 @@ static void put_ip6(struct packet_head *head, const struct pacer_packet *pkt,
 	uint32_t extra = (h->options ? EXTRA : 0) + (h->fragment ? EXTRA : 0);
 
 	put(head, 0x60000000 | h->dscp << 22, 4);
-	put(head, ip_bytes(head, pkt, IP6_HEADER - 4 + extra, rest) + extra, 2);
+	put(head, ip_bytes(head, pkt, h, IP6_HEADER - 4 + extra, rest) + extra, 2);
 	put(head, h->options ? 0 : h->fragment ? 44 : pkt->proto, 1);
 	put(head, h->ttl, 1);
 	for (int i = 0; i < 8; i++)
@@ -443,7 +463,7 @@ static int build(struct pacer_packet *pkt, const struct headers *h, struct packe
 			   : pacer_parse(head->data, end, len, pkt);
 	if (result != PACER_PARSED && !(h->in && result == PACER_PARSE_NOT_IP))
 		return -1;
-	pkt->len_bytes = len_bytes;
+	pkt->len_bytes = ends_with_payload(h) ? len : len_bytes;
 	return 0;
 }
 
@@ -477,10 +497,11 @@ int packet_text_read(const char *text, bool raw_ip, struct pacer_packet *pkt,
 		    error, 0,
 		    "%.120s is no packet, such as \"udp 203.0.113.9:4000 > "
 		    "198.51.100.1:53 len 80\" or \"tcp [2001:db8::1]:7 > [2001:db8::2]:80 "
-		    "flags syn ttl 3\" (len: %u to %u), with \"in gre 192.0.2.1 > 192.0.2.2\" "
+		    "flags syn ttl 3\" (len: %u to %u; payload: %u bytes at most), with \"in gre "
+		    "192.0.2.1 > 192.0.2.2\" "
 		    "behind it if it is in a tunnel (gre, ipip, vxlan, geneve, gtpu), or \"in "
 		    "pppoe\"",
-		    text, PACKET_LEN_SMALLEST, LEN_MAX);
+		    text, PACKET_LEN_SMALLEST, LEN_MAX, PAYLOAD_MAX);
 	if (raw_ip && h.of_ethernet)
 		return policy_fail(error, 0,
 				   "%.120s: packets of this interface have no Ethernet header: "

@@ -29,7 +29,7 @@ static int replace(struct attached *a, const char *text, const struct set_texts 
 		return -1;
 	result = successor_write(a, text, &s, error);
 	if (!result) {
-		const struct trial_of of = {s.valued, s.other_fleet};
+		const struct trial_of of = {s.valued, s.other_fleet, s.no_fleet};
 
 		until_ns = confirm_ns ? host_now_ns() + confirm_ns : 0;
 		result = until_ns ? trial_begin(a, old, new, &of, until_ns, error) : 0;

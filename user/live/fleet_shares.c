@@ -150,6 +150,22 @@ void fleet_forget(const struct attached *a)
 		empty(&a->control->share[i], &a->control->lanes[i]);
 }
 
+int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES],
+		struct policy_error *error)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < PACER_SHARES; i++) {
+		struct pacer_share *share = &a->control->share[i];
+
+		if (!share->id || share->id == id[i])
+			continue;
+		empty(share, &a->control->lanes[i]);
+		any = true;
+	}
+	return any ? grace(a->ifname, error) : 0;
+}
+
 /* The place of another limit: nobody is judged by it any more before it is this one's. */
 static int take_place(const struct attached *a, struct pacer_share *share,
 		      struct pacer_lanes *lanes, uint64_t id, struct policy_error *error)

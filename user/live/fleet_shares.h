@@ -69,6 +69,14 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 void fleet_forget(const struct attached *a);
 
 /*
+ * Empties the places whose share is not that of this id (0: of none), one for each place: a limit
+ * that was there before, and comes back, finds nothing of what was told of it. For the agent. On
+ * return no packet is judged by them. -1 with *error filled: that is not known; they are empty.
+ */
+int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES],
+		struct policy_error *error);
+
+/*
  * Of a throttle, how many uses are not free again by now: those that were made, and those that CPUs
  * hold on lease. It is all that was admitted within its cool-down if packets have been counted by
  * this very limit for as long. UINT64_MAX: it is not known, or the limit is of another kind.

@@ -328,6 +328,7 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 				 s->plan, error);
 	if (!result) {
 		s->other_fleet = shares_fleet(&old->fleet) ^ shares_fleet(&new->fleet);
+		s->no_fleet = !old->fleet.on;
 		s->forgets = new->fleet.on && s->other_fleet;
 		keymask_keep_values(new, s->bin);
 		result = find_sets(a, old, new, s, error);

@@ -27,6 +27,7 @@ struct successor {
 	uint32_t n_sets;
 	uint64_t
 	    other_fleet; /* in ids of shares: what differs from the policy in force; 0: nothing */
+	bool no_fleet;	 /* the policy in force is of none */
 	bool forgets;	 /* what packets have as shares is of another fleet, or of none */
 	struct pacer_policy *bin;
 	struct allowlist list;

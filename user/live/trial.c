@@ -111,6 +111,8 @@ static int retire_in_rule(const struct attached *a, struct pacer_rule *rule,
 		compile_begin_by(&t, until_ns);
 		compile_say_since(&t, host_now_ns());
 		shares_move(&t, of->other_fleet);
+		if (of->no_fleet) /* nobody would tell it a share: it counts here alone */
+			shares_none(&t);
 		t.until_ns = end_in_old(from, &t, until_ns);
 		rule->limiter[grown->n_limiters++] = t;
 		grown->opens |= !!(t.kind & PACER_LIMITER_NEW);

@@ -19,6 +19,7 @@ struct trial_of {
 	const int
 	    *sets; /* of each set, which one it is there, if keys can have its values; or -1 */
 	uint64_t other_fleet; /* by what ids of shares differ (plan/shares.h) */
+	bool no_fleet;	      /* the old policy is of none */
 };
 
 /*

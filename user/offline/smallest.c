@@ -18,6 +18,7 @@ struct smallest {
 	bool hopeless[PACER_RULES_MAX];			 /* a denial that no limit's value mends */
 	bool idle[PACER_RULES_MAX][POLICY_LIMITS_MAX];	 /* nothing came to it at first */
 	bool first; /* a reading in which what is shaped by its value began at nothing, too */
+	bool again; /* ... and the second one: the one before kept packets from that */
 	bool settled;
 	struct policy_error
 	    unfit; /* why the guess is no policy, where it is none; else without text */
@@ -149,7 +150,8 @@ static void guess_limit(struct smallest *l, uint32_t rule, uint32_t limit, struc
 	const struct pacer_limiter *t = judge_limiter(&l->judge, rule, limit);
 	uint64_t value = value_of(l, rule, limit);
 
-	l->idle[rule][limit] |= kind->shaped_by_value && !value;
+	if (l->first)
+		l->idle[rule][limit] = kind->shaped_by_value && !value;
 	if (!value || untouched(kind, t, value))
 		value = *kind->value_of((struct policy_limit *)from);
 	if (kind->retune)
@@ -194,6 +196,16 @@ static bool same_layout(const struct pacer_policy *a, const struct pacer_policy 
 	return true;
 }
 
+/* Did a limit deny in the reading what no value of it in its units lets by? */
+static bool went_beyond(const struct smallest *l)
+{
+	for (uint32_t rule = 0; rule < l->policy->n_rules; rule++)
+		for (uint32_t k = 0; k < l->policy->rule[rule].n_limits; k++)
+			if (l->beyond[rule][k])
+				return true;
+	return false;
+}
+
 /* A judge under the guess in place of the last one; *settled: its state lies as that one's. */
 static int open_next(struct smallest *l, bool *settled, struct policy_error *error)
 {
@@ -209,8 +221,9 @@ static int open_next(struct smallest *l, bool *settled, struct policy_error *err
 	}
 	judge_close(&l->judge);
 	l->judge = next;
-	l->first = false;
-	(void)tighten(l, false);
+	l->again = l->first && !l->again && went_beyond(l);
+	l->first = l->again;
+	(void)tighten(l, l->first);
 	memset(l->beyond, 0, sizeof(l->beyond));
 	memset(l->hopeless, 0, sizeof(l->hopeless));
 	return 0;

@@ -76,6 +76,13 @@ void shares_move(struct pacer_limiter *t, uint64_t other_fleet)
 		t->share_id ^= other_fleet;
 }
 
+void shares_none(struct pacer_limiter *t)
+{
+	t->kind &= (uint8_t)~PACER_LIMITER_FLEET;
+	t->share_id = 0;
+	t->share = 0;
+}
+
 void shares_tell(const struct policy_rule *rule, size_t i, uint64_t fleet, struct pacer_limiter *t)
 {
 	const struct policy_limit *limit = &rule->limit[i];

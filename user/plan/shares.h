@@ -25,6 +25,9 @@ uint64_t shares_fleet(const struct policy_fleet *fleet);
 /* A limit of a policy goes on in one of another fleet: by what their shares_fleet differ. */
 void shares_move(struct pacer_limiter *t, uint64_t other_fleet);
 
+/* A limit is no fleet's any more: it goes on here by all of its value. */
+void shares_none(struct pacer_limiter *t);
+
 /* Says of limit i of the rule, made with times that are longer (drift.h), whose share is its own,
  * and for how long what it lets through counts. fleet: of its policy, as shares_fleet says.
  */
