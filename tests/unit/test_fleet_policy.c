@@ -58,13 +58,21 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 }
 
 static uint64_t stays[PACER_SHARES]; /* what places keep */
-static bool clear_fails;
+static bool empties, grace_fails;
+static size_t graces;
 
-int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES], struct policy_error *e)
+bool fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES])
 {
 	(void)a;
 	memcpy(stays, id, sizeof(stays));
-	return clear_fails ? policy_fail(e, 0, "no") : 0;
+	return empties;
+}
+
+int grace(const char *ifname, struct policy_error *e)
+{
+	(void)ifname;
+	graces++;
+	return grace_fails ? policy_fail(e, 0, "no") : 0;
 }
 
 void fleet_say(const struct attached *a, const struct fleet_limit *limit, uint32_t members,
@@ -389,10 +397,34 @@ static void test_places_of_others_are_emptied(void **unused)
 	assert_int_equal(of.past, 1);
 	assert_int_equal(stays[7], limits[0].id);
 	assert_int_equal(n_stay(), 1);
-	clear_fails = true;
-	assert_int_equal(fleet_divide(&of, &m, NULL, &edge, &error), -1);
-	assert_int_not_equal(error.line, POLICY_NO_MEMORY);
-	clear_fails = false;
+	limits[0] = window(2, 7, 80, true); /* the place is one's that is in force */
+	limits[1] = limits[0];
+	limits[0] = window(3, 7, 80, false);
+	n_limits = 2;
+	divide();
+	assert_int_equal(stays[7], limits[0].id);
+}
+
+/* Packets from before are waited for once, however often places are emptied until then. */
+static void test_packets_of_before_are_waited_for(void **unused)
+{
+	const struct attached a = {.ifname = "none"};
+
+	(void)unused;
+	graces = 0;
+	assert_int_equal(fleet_settle(&of, &a, &error), 0);
+	assert_int_equal(graces, 0);
+	empties = true;
+	divide();
+	empties = false;
+	divide();
+	assert_int_equal(graces, 0);
+	grace_fails = true;
+	assert_int_equal(fleet_settle(&of, &a, &error), -1);
+	grace_fails = false;
+	assert_int_equal(fleet_settle(&of, &a, &error), 0);
+	assert_int_equal(fleet_settle(&of, &a, &error), 0);
+	assert_int_equal(graces, 2);
 }
 
 /* At the agent's end no packet has anything to use, whatever its limit's share has come to. */
@@ -423,15 +455,12 @@ static void test_nothing_is_told_to_all(void **unused)
 		assert_int_equal(n_told, 1); /* the other all the same */
 	}
 	hold_fails = -1;
-	clear_fails = true;
-	assert_int_equal(fleet_tell_nothing(&of, NULL, &error), -1);
-	clear_fails = false;
 }
 
 /* Units of a limit that the policy has not: its share is left, as of one that it has no more. */
 static void test_units_of_before_are_given_back(void **unused)
 {
-	const struct talk_lost lost = {3 << 8, 2 * S, 60}, odd = {3 << 8 | 1, 2 * S, 60};
+	const struct talk_lost lost = {3 << 8, 2 * S}, odd = {3 << 8 | 1, 2 * S};
 
 	(void)unused;
 	assert_false(fleet_give_back(&of, &m, &edge, &odd));
@@ -444,7 +473,7 @@ static void test_units_of_before_are_given_back(void **unused)
 	assert_int_equal(of.past, 1);
 	assert_int_equal(of.id[1], lost.id);
 	assert_true(m.share[0].read && m.share[1].leaving && !m.share[1].read);
-	assert_int_equal(m.share[1].params.limit, 60);
+	assert_int_equal(m.share[1].params.limit, FLEET_UNITS_MAX);
 	assert_int_equal(m.share[1].params.memory_ns, 2 * S);
 	assert_int_equal(m.share[1].params.reserve, 0);
 	assert_int_not_equal(of.look_ns, UINT64_MAX);
@@ -474,7 +503,7 @@ static void test_units_of_before_are_given_back(void **unused)
 /* Beyond the room for those that are left, they are left one after the other. */
 static void test_no_room_for_units_of_before(void **unused)
 {
-	const struct talk_lost lost = {3 << 8, 2 * S, 60};
+	const struct talk_lost lost = {3 << 8, 2 * S};
 
 	(void)unused;
 	for (int k = 1; k <= 2; k++) {
@@ -524,6 +553,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back_with_keys, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_left, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_places_of_others_are_emptied, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_packets_of_before_are_waited_for, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_told_to_all, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_units_of_before_are_given_back, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_no_room_for_units_of_before, begin, NULL),

@@ -211,11 +211,14 @@ int bpf_obj_get_info_by_fd(int fd, void *info, __u32 *len)
 	if (falls())
 		return -fault.err;
 	if (fd < 0) { /* the program */
-		uint32_t n = 0, *ids = (uint32_t *)(uintptr_t)program->map_ids;
+		uint32_t n = 0, room = program->nr_map_ids;
+		uint32_t *ids = (uint32_t *)(uintptr_t)program->map_ids;
 
 		for (int i = 0; map_at(i); i++)
 			if (i != left_out)
 				ids[n++] = (uint32_t)i;
+		while (too_many && n < room)
+			ids[n++] = 0;
 		program->nr_map_ids = too_many ? 1000 : n;
 		return 0;
 	}

@@ -376,12 +376,18 @@ static void test_payload_to_its_end(void **state)
 	static const struct {
 		const char *text;
 		uint32_t len_bytes, ip_bytes;
+		bool raw_ip;
 	} c[] = {
-	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304", 60, 32},
-	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304 len 60", 60, 46},
-	    {"udp 192.0.2.1:1 > 192.0.2.2:2 len 64 payload 01020304", 64, 50},
-	    {"udp 192.0.2.1:1 > 192.0.2.2:2", 60, 46},
-	    {"tcp 192.0.2.1:1 > 192.0.2.2:2 options yes payload 01", 63, 49},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304", 60, 32, false},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304 len 60", 60, 46, false},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 len 64 payload 01020304", 64, 50, false},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2", 60, 46, false},
+	    {"tcp 192.0.2.1:1 > 192.0.2.2:2 options yes payload 01", 63, 49, false},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304", 32, 32, true},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304 in gre 192.0.2.3 > 192.0.2.4", 56, 56,
+	     true},
+	    {"udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304 in gre 192.0.2.3 > 192.0.2.4", 70, 56,
+	     false},
 	};
 	char text[64 + 2 * 1505 + 1] = "udp 192.0.2.1:1 > 192.0.2.2:2 payload ";
 	const size_t begin = strlen(text);
@@ -391,11 +397,24 @@ static void test_payload_to_its_end(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
-		assert_int_equal(packet_text_read(c[i].text, false, &pkt, &head, &error), 0);
+		const uint8_t *ip = c[i].raw_ip ? head.data : head.data + 14;
+
+		assert_int_equal(packet_text_read(c[i].text, c[i].raw_ip, &pkt, &head, &error), 0);
 		assert_int_equal(pkt.len_bytes, c[i].len_bytes);
 		assert_int_equal(head.n, c[i].len_bytes);
-		assert_int_equal(head.data[16] << 8 | head.data[17], c[i].ip_bytes);
+		assert_int_equal(ip[2] << 8 | ip[3], c[i].ip_bytes);
 	}
+	assert_int_equal(packet_text_read("icmp 192.0.2.1 > 192.0.2.2 payload 010203 in pppoe",
+					  false, &pkt, &head, &error),
+			 0);
+	assert_int_equal(head.n, 60);
+	assert_int_equal(head.data[18] << 8 | head.data[19], 2 + 20 + 8 + 3);
+	assert_int_equal(packet_text_read("udp [::1]:1 > [::2]:2 payload 01020304 len 65", false,
+					  &pkt, NULL, &error),
+			 -1);
+	assert_int_equal(packet_text_read("udp [::1]:1 > [::2]:2 payload 01020304 len 66", false,
+					  &pkt, NULL, &error),
+			 0);
 	memset(text + begin, 'a', 2 * 1504);
 	assert_int_equal(packet_text_read(text, false, &pkt, &head, &error), 0);
 	assert_int_equal(pkt.len_bytes, 14 + 20 + 8 + 1504);

@@ -1783,7 +1783,6 @@ static void units_of_a_limit_that_is_gone(void **state)
 		settle();
 		assert_int_equal(t.lost.id, 0);
 		r = record_with((uint64_t[]){2, 1}, 2);
-		fleet_slot_of(&r, 1)->limit = 60;
 		if (reserve) {
 			fleet_slot_of(&r, 1)->session = 0;
 			fleet_slot_of(&r, 1)->reserve = 10;
@@ -1793,9 +1792,8 @@ static void units_of_a_limit_that_is_gone(void **state)
 		settle();
 		assert_int_equal(t.lost.id, 7);
 		assert_int_equal(t.lost.memory_ns, S);
-		assert_int_equal(t.lost.limit, 60);
 		share = (struct fleet_share){
-		    .params = {.limit = t.lost.limit, .memory_ns = t.lost.memory_ns},
+		    .params = {.limit = FLEET_UNITS_MAX, .memory_ns = t.lost.memory_ns},
 		    .leaving = true};
 		m.shares = 1;
 		fleet_nudge(&m);

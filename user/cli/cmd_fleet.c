@@ -484,7 +484,8 @@ static bool apply(struct agent *g, uint32_t share, const struct fleet_picture *p
 	uint64_t hot[FLEET_LANES_MAX];
 	struct policy_error error = {0};
 
-	if (is_judged_by(g, share) && fleet_tell(&g->of, &g->a, share, p, &error)) {
+	if (fleet_settle(&g->of, &g->a, &error) ||
+	    (is_judged_by(g, share) && fleet_tell(&g->of, &g->a, share, p, &error))) {
 		say(g, "%s", error.text);
 		return false;
 	}

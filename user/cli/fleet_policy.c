@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/fleet_keys.h"
+#include "live/grace.h"
 #include "live/host.h"
 #include "plan/shares.h"
 
@@ -128,8 +129,7 @@ static void keep_past(struct fleet_divided *of, struct fleet_share *share,
  * the agent writes there no more, so that what stands there would count again if the limit came
  * back to it.
  */
-static int clear_others(const struct fleet_divided *of, const struct attached *a,
-			struct policy_error *error)
+static void clear_others(struct fleet_divided *of, const struct attached *a)
 {
 	uint64_t id[PACER_SHARES] = {0};
 
@@ -137,9 +137,9 @@ static int clear_others(const struct fleet_divided *of, const struct attached *a
 		id[of->limit[i].at] = of->limit[i].id;
 	for (size_t i = 0; i < of->twins; i++)
 		id[of->twin[i].at] = of->twin[i].id;
-	for (size_t i = 0; i < of->n - of->past; i++) /* these count over those of the past */
+	for (size_t i = of->n - of->past; i-- > 0;) /* those in force are first, and count */
 		id[of->limit[i].at] = of->limit[i].id;
-	return fleet_clear(a, id, error);
+	of->emptied |= fleet_clear(a, id);
 }
 
 static uint64_t next_look(const struct fleet_divided *of)
@@ -195,7 +195,9 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 	free(m->share);
 	m->share = share;
 	m->shares = (uint32_t)of->n;
-	return clear_others(of, a, error);
+	of->emptied = was.emptied;
+	clear_others(of, a);
+	return 0;
 }
 
 /* No packet is judged by its id, so it has no place. */
@@ -214,7 +216,7 @@ bool fleet_give_back(struct fleet_divided *of, struct fleet_member *m,
 	if (!share)
 		return false;
 	share[at] = (struct fleet_share){
-	    .params = {.limit = lost->limit, .memory_ns = lost->memory_ns}, .leaving = true};
+	    .params = {.limit = FLEET_UNITS_MAX, .memory_ns = lost->memory_ns}, .leaving = true};
 	of->limit[at] =
 	    (struct fleet_limit){.id = lost->id ^ shares_fleet(fleet), .rule = PACER_RULES_MAX};
 	of->id[at] = lost->id;
@@ -237,16 +239,25 @@ static int end_share(const struct attached *a, const struct fleet_limit *limit,
 	return fleet_held(a, limit).is ? fleet_hold(a, limit, &nothing, error) : 0;
 }
 
-int fleet_tell_nothing(const struct fleet_divided *of, const struct attached *a,
+int fleet_tell_nothing(struct fleet_divided *of, const struct attached *a,
 		       struct policy_error *error)
 {
 	int result = 0;
 
+	clear_others(of, a);
 	for (size_t i = 0; i < of->n; i++)
 		result |= end_share(a, &of->limit[i], error);
 	for (size_t i = 0; i < of->twins; i++)
 		result |= end_share(a, &of->twin[i], error);
-	return result | clear_others(of, a, error);
+	return result;
+}
+
+int fleet_settle(struct fleet_divided *of, const struct attached *a, struct policy_error *error)
+{
+	if (of->emptied && grace(a->ifname, error))
+		return -1;
+	of->emptied = false;
+	return 0;
 }
 
 int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,

@@ -35,6 +35,7 @@ struct fleet_divided {
 	struct fleet_limit twin[PACER_SHARES]; /* they drain, and have the share of another */
 	size_t twin_of[PACER_SHARES];	       /* which of the n */
 	size_t twins;
+	bool emptied;	  /* places of others were, and packets of before were not waited for */
 	uint64_t look_ns; /* when to look whether one has become so, or was left */
 };
 
@@ -43,12 +44,17 @@ bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet 
 
 /*
  * The shares of the policy in force, which is of that fleet; what is known of one before stays.
- * fleet->local: each is to have a reserve. Places of other limits are emptied. -1 with *error
- * filled: there is no memory (its line is POLICY_NO_MEMORY), and all is as before; or it is not
- * known that no packet is judged by what stood in those places.
+ * fleet->local: each is to have a reserve. Places of other limits are emptied (fleet_settle). -1
+ * with *error filled: there is no memory, and all is as before.
  */
 int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct attached *a,
 		 const struct policy_fleet *fleet, struct policy_error *error);
+
+/*
+ * No packet is judged by what stood in places that were emptied. Call it before anything of a share
+ * counts as applied. -1 with *error filled: that is not known.
+ */
+int fleet_settle(struct fleet_divided *of, const struct attached *a, struct policy_error *error);
 
 /*
  * Tells the packets what the picture says, by the limit and its twins. -1 with *error filled: that
@@ -59,8 +65,9 @@ int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_
 
 /*
  * Of a limit that the policy has not, this host has units by the record (fleet/talk.h): its share
- * is left as that of one that the policy has no more. False: it is known, the store has gone back,
- * or there is no room or no memory for it; then it is found again at the next look.
+ * is left as that of one that the policy has no more, and lowers the limit of nobody. False: it is
+ * known, the store has gone back, or there is no room or no memory for it; then it is found again
+ * at the next look.
  */
 bool fleet_give_back(struct fleet_divided *of, struct fleet_member *m,
 		     const struct policy_fleet *fleet, const struct talk_lost *lost);
@@ -69,7 +76,7 @@ bool fleet_give_back(struct fleet_divided *of, struct fleet_member *m,
  * The packets have nothing to use any more of any limit, nor if one comes back to a place that it
  * had. -1 with *error filled: that is not known of all.
  */
-int fleet_tell_nothing(const struct fleet_divided *of, const struct attached *a,
+int fleet_tell_nothing(struct fleet_divided *of, const struct attached *a,
 		       struct policy_error *error);
 
 /* Notes for `status` what the store said, of each limit and its twins, as fleet_say. */

@@ -215,15 +215,15 @@ static bool has_some(const struct talk *t, struct fleet_record *record,
 }
 
 /* Its key is that of a limit's record, and no other. */
-static void note_lost(struct talk *t, const struct store_entry *entry, struct fleet_record *record)
+static void note_lost(struct talk *t, const struct store_entry *entry,
+		      const struct fleet_record *record)
 {
 	uint64_t id = strtoull(entry->key + strlen(LIMITS), NULL, 16);
 	char key[KEY_TEXT];
 
 	key_text(key, LIMITS, id);
 	if (store_is_of(entry, key))
-		t->lost = (struct talk_lost){id, record->memory_ns,
-					     fleet_slot_of(record, t->token.id)->limit};
+		t->lost = (struct talk_lost){id, record->memory_ns};
 }
 
 /*

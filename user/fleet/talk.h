@@ -24,10 +24,10 @@
 #define TALK_FIRST "limit/" /* what a snapshot has to have (store.h) */
 #define TALK_LAST  "member/"
 
-/* Of a limit that this host has no more: what its share there is by the record. */
+/* A limit that this host has no more, as the record has it. */
 struct talk_lost {
 	uint64_t id; /* 0: none */
-	uint64_t memory_ns, limit;
+	uint64_t memory_ns;
 };
 
 struct talk {

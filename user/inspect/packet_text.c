@@ -415,6 +415,13 @@ static void put_around(struct packet_head *head, const struct pacer_packet *pkt,
 	put_tunnel(head, pkt, h);
 }
 
+/* Zeros, up to so many bytes. */
+static void fill_up(struct packet_head *head, uint32_t len_bytes)
+{
+	while (head->n < len_bytes && head->n < PACKET_HEAD_MAX)
+		put(head, 0, 1);
+}
+
 /* The frame's first bytes. */
 static void put_frame(struct packet_head *head, const struct pacer_packet *pkt,
 		      const struct headers *h)
@@ -433,8 +440,7 @@ static void put_frame(struct packet_head *head, const struct pacer_packet *pkt,
 		put_ip6(head, pkt, h, &rest);
 	memcpy(head->data + head->n, rest.data, rest.n);
 	head->n += rest.n;
-	for (; head->n < pkt->len_bytes && head->n < PACKET_HEAD_MAX; head->n++)
-		head->data[head->n] = 0;
+	fill_up(head, pkt->len_bytes);
 }
 
 /* The packet as it is read of its frame; that is as long as its headers want. */
@@ -451,11 +457,17 @@ static int build(struct pacer_packet *pkt, const struct headers *h, struct packe
 		pkt->key[PACER_WORD_META] |= pacer_meta_vlan(pkt->vlan);
 		return 0;
 	}
+	if (ends_with_payload(h))
+		pkt->len_bytes = 0; /* it is as long as that wants */
 	put_frame(head, pkt, h);
 	if (h->in && pkt->len_bytes < head->n) {
 		pkt->len_bytes = head->n;
 		put_frame(head, pkt, h); /* the lengths around it are of that */
 	}
+	if (ends_with_payload(h) && !h->raw_ip)
+		fill_up(head, PACKET_LEN_SMALLEST);
+	else if (h->of_len && h->n_payload && pkt->len_bytes < head->n)
+		return -1; /* what it says of its length has no room for that */
 	len_bytes = pkt->len_bytes;
 	len = len_bytes > head->n ? len_bytes : head->n;
 	end = head->data + head->n;

@@ -150,8 +150,7 @@ void fleet_forget(const struct attached *a)
 		empty(&a->control->share[i], &a->control->lanes[i]);
 }
 
-int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES],
-		struct policy_error *error)
+bool fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES])
 {
 	bool any = false;
 
@@ -163,7 +162,7 @@ int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES],
 		empty(share, &a->control->lanes[i]);
 		any = true;
 	}
-	return any ? grace(a->ifname, error) : 0;
+	return any;
 }
 
 /* The place of another limit: nobody is judged by it any more before it is this one's. */

@@ -70,11 +70,10 @@ void fleet_forget(const struct attached *a);
 
 /*
  * Empties the places whose share is not that of this id (0: of none), one for each place: a limit
- * that was there before, and comes back, finds nothing of what was told of it. For the agent. On
- * return no packet is judged by them. -1 with *error filled: that is not known; they are empty.
+ * that was there before, and comes back, finds nothing of what was told of it. For the agent.
+ * Returns whether there was one: until grace() some packet may be judged by what was there.
  */
-int fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES],
-		struct policy_error *error);
+bool fleet_clear(const struct attached *a, const uint64_t id[PACER_SHARES]);
 
 /*
  * Of a throttle, how many uses are not free again by now: those that were made, and those that CPUs

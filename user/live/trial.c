@@ -242,6 +242,8 @@ static void rest_in_old(const struct attached *a, struct pacer_policy *old,
 		compile_begin_by(&t, until_ns);
 		compile_say_since(&t, host_now_ns());
 		shares_move(&t, of->other_fleet);
+		if (of->no_fleet)
+			shares_none(&t);
 		t.until_ns = end_in_old(from, &t, until_ns);
 		if (was) {
 			compile_keep_peak(was, &t);

@@ -16,9 +16,9 @@ struct smallest {
 	struct judge judge;
 	bool beyond[PACER_RULES_MAX][POLICY_LIMITS_MAX]; /* more than the units can count */
 	bool hopeless[PACER_RULES_MAX];			 /* a denial that no limit's value mends */
-	bool idle[PACER_RULES_MAX][POLICY_LIMITS_MAX];	 /* nothing came to it at first */
+	bool idle[PACER_RULES_MAX][POLICY_LIMITS_MAX];	 /* nothing has come to it yet */
 	bool first; /* a reading in which what is shaped by its value began at nothing, too */
-	bool again; /* ... and the second one: the one before kept packets from that */
+	bool came;  /* in this one something came to a limit to which nothing had */
 	bool settled;
 	struct policy_error
 	    unfit; /* why the guess is no policy, where it is none; else without text */
@@ -29,7 +29,7 @@ struct smallest {
 /*
  * The tightest values; and a denial must not be remembered. What is shaped by its value (a throttle
  * leases more uses the more it has) begins with what the reading before has found. But for the
- * first reading, which finds about how many it takes.
+ * first reading to which something comes, which finds about how many it takes.
  */
 static bool tighten(struct smallest *l, bool first)
 {
@@ -44,7 +44,7 @@ static bool tighten(struct smallest *l, bool first)
 		struct pacer_limiter *t = &l->judge.bin->rule[at->rule].limiter[at->limiter];
 
 		any |= kind->shaped_by_value;
-		if (first || !kind->shaped_by_value)
+		if (first || !kind->shaped_by_value || l->idle[at->rule][at->limit])
 			kind->tune(t, kind->by_time ? kind->most(t) : 0);
 	}
 	return any;
@@ -150,8 +150,8 @@ static void guess_limit(struct smallest *l, uint32_t rule, uint32_t limit, struc
 	const struct pacer_limiter *t = judge_limiter(&l->judge, rule, limit);
 	uint64_t value = value_of(l, rule, limit);
 
-	if (l->first)
-		l->idle[rule][limit] = kind->shaped_by_value && !value;
+	l->came |= l->idle[rule][limit] && value;
+	l->idle[rule][limit] = kind->shaped_by_value && !value;
 	if (!value || untouched(kind, t, value))
 		value = *kind->value_of((struct policy_limit *)from);
 	if (kind->retune)
@@ -196,14 +196,18 @@ static bool same_layout(const struct pacer_policy *a, const struct pacer_policy 
 	return true;
 }
 
-/* Did a limit deny in the reading what no value of it in its units lets by? */
-static bool went_beyond(const struct smallest *l)
+/* What nothing has come to began at nothing: its state lies as by the guess all the same. */
+static void show_idle(struct smallest *l)
 {
-	for (uint32_t rule = 0; rule < l->policy->n_rules; rule++)
-		for (uint32_t k = 0; k < l->policy->rule[rule].n_limits; k++)
-			if (l->beyond[rule][k])
-				return true;
-	return false;
+	for (size_t i = 0; i < l->judge.plan->n_limits; i++) {
+		const struct plan_limit *at = &l->judge.plan->limit[i];
+		struct policy_limit *to = &l->guess.rule[at->rule].limit[at->limit];
+		const struct limit_kind *kind = limit_kind_of(to);
+
+		if (l->idle[at->rule][at->limit])
+			kind->tune(&l->judge.bin->rule[at->rule].limiter[at->limiter],
+				   *kind->value_of(to));
+	}
 }
 
 /* A judge under the guess in place of the last one; *settled: its state lies as that one's. */
@@ -211,19 +215,20 @@ static int open_next(struct smallest *l, bool *settled, struct policy_error *err
 {
 	struct judge next;
 
+	l->came = false;
 	guess(l);
 	if (judge_open(&next, NULL, &l->guess, false, error))
 		return -1;
-	*settled = !l->first && same_layout(next.bin, l->judge.bin);
+	show_idle(l);
+	*settled = !l->first && !l->came && same_layout(next.bin, l->judge.bin);
 	if (*settled) {
 		judge_close(&next);
 		return 0;
 	}
 	judge_close(&l->judge);
 	l->judge = next;
-	l->again = l->first && !l->again && went_beyond(l);
-	l->first = l->again;
-	(void)tighten(l, l->first);
+	l->first = false;
+	(void)tighten(l, false);
 	memset(l->beyond, 0, sizeof(l->beyond));
 	memset(l->hopeless, 0, sizeof(l->hopeless));
 	return 0;
