@@ -405,6 +405,29 @@ static void test_places_of_others_are_emptied(void **unused)
 	assert_int_equal(stays[7], limits[0].id);
 }
 
+/* What drains at the place of another is told nothing there: the other has it. */
+static void test_a_place_of_two(void **unused)
+{
+	const struct fleet_picture p = {.value = {70}, .floor = 10};
+
+	(void)unused;
+	limits[1] = window(2, 5, 80, true);
+	limits[2] = window(3, 7, 80, true);
+	limits[3] = window(1, 5, 80, true); /* a twin */
+	limits[3].id |= 3;
+	n_limits = 4;
+	divide();
+	assert_int_equal(of.twins, 1);
+	assert_int_equal(stays[5], limits[0].id);
+	n_told = 0;
+	hold_fails = -1;
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(fleet_tell(&of, NULL, i, &p, &error), 0);
+	assert_int_equal(n_told, 2);
+	assert_int_equal(told_at[0], 5);
+	assert_int_equal(told_at[1], 7);
+}
+
 /* Packets from before are waited for once, however often places are emptied until then. */
 static void test_packets_of_before_are_waited_for(void **unused)
 {
@@ -553,6 +576,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_comes_back_with_keys, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_left, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_places_of_others_are_emptied, begin, NULL),
+	    cmocka_unit_test_setup_teardown(test_a_place_of_two, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_packets_of_before_are_waited_for, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_nothing_is_told_to_all, begin, NULL),
 	    cmocka_unit_test_setup_teardown(test_units_of_before_are_given_back, begin, NULL),

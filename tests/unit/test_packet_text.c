@@ -412,6 +412,11 @@ static void test_payload_to_its_end(void **state)
 	assert_int_equal(packet_text_read("udp [::1]:1 > [::2]:2 payload 01020304 len 65", false,
 					  &pkt, NULL, &error),
 			 -1);
+	assert_int_equal(
+	    packet_text_read("udp 192.0.2.1:1 > 192.0.2.2:2 payload 01020304 len 69 in "
+			     "gre 192.0.2.3 > 192.0.2.4",
+			     false, &pkt, NULL, &error),
+	    -1);
 	assert_int_equal(packet_text_read("udp [::1]:1 > [::2]:2 payload 01020304 len 66", false,
 					  &pkt, NULL, &error),
 			 0);

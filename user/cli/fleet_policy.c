@@ -260,20 +260,35 @@ int fleet_settle(struct fleet_divided *of, const struct attached *a, struct poli
 	return 0;
 }
 
+/*
+ * A limit that a trial left may drain at the place of another, which has it: one in force comes
+ * first. It has no share then.
+ */
+static bool has_place(const struct fleet_divided *of, const struct fleet_limit *limit)
+{
+	for (size_t i = 0; i < of->n - of->past && &of->limit[i] != limit; i++)
+		if (of->limit[i].at == limit->at)
+			return false;
+	return true;
+}
+
+static int tell_one(const struct fleet_divided *of, const struct attached *a,
+		    const struct fleet_limit *limit, const struct fleet_picture *p,
+		    struct policy_error *error)
+{
+	const struct fleet_held to = fleet_keys_held(limit, p);
+
+	return limit->draining && !has_place(of, limit) ? 0 : fleet_hold(a, limit, &to, error);
+}
+
 int fleet_tell(const struct fleet_divided *of, const struct attached *a, uint32_t share,
 	       const struct fleet_picture *p, struct policy_error *error)
 {
-	struct fleet_held to = fleet_keys_held(&of->limit[share], p);
-
-	if (fleet_hold(a, &of->limit[share], &to, error))
+	if (tell_one(of, a, &of->limit[share], p, error))
 		return -1;
-	for (size_t i = 0; i < of->twins; i++) {
-		if (of->twin_of[i] != share)
-			continue;
-		to = fleet_keys_held(&of->twin[i], p);
-		if (fleet_hold(a, &of->twin[i], &to, error))
+	for (size_t i = 0; i < of->twins; i++)
+		if (of->twin_of[i] == share && tell_one(of, a, &of->twin[i], p, error))
 			return -1;
-	}
 	return 0;
 }
 

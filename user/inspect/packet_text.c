@@ -460,14 +460,14 @@ static int build(struct pacer_packet *pkt, const struct headers *h, struct packe
 	if (ends_with_payload(h))
 		pkt->len_bytes = 0; /* it is as long as that wants */
 	put_frame(head, pkt, h);
+	if (h->of_len && h->n_payload && pkt->len_bytes < head->n)
+		return -1; /* what it says of its length has no room for that */
 	if (h->in && pkt->len_bytes < head->n) {
 		pkt->len_bytes = head->n;
 		put_frame(head, pkt, h); /* the lengths around it are of that */
 	}
 	if (ends_with_payload(h) && !h->raw_ip)
 		fill_up(head, PACKET_LEN_SMALLEST);
-	else if (h->of_len && h->n_payload && pkt->len_bytes < head->n)
-		return -1; /* what it says of its length has no room for that */
 	len_bytes = pkt->len_bytes;
 	len = len_bytes > head->n ? len_bytes : head->n;
 	end = head->data + head->n;
