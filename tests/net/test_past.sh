@@ -20,12 +20,12 @@ reach()
 	timeout -k 1 "$hang_s" "$past" "$CLIENT" "$SERVER" "$@"
 }
 
-# reached KIND WANTED: with no pacer all 300 are delivered, with it so many, even where what is not
+# reached KIND WANTED [ALL]: with no pacer all 300 are delivered, or ALL; with it so many, even where what is not
 # parsed may pass.
 reached()
 {
 	in_server ip link set dev s0 xdp off
-	equal "$(reach "$1" 300)" 300 "$1: delivered where there is no pacer"
+	equal "$(reach "$1" 300)" "${3:-300}" "$1: delivered where there is no pacer"
 	limit past 20
 	echo "unparsed: pass" >>"$work/past.yaml"
 	load past
@@ -47,15 +47,25 @@ extension_headers()
 	equal "$(stats .unparsed)" 0 "packets that were not parsed"
 }
 
-# Beyond what is followed nothing of them can be limited: none is delivered.
+# Beyond what is followed nothing of them can be limited: none is delivered. Newer kernels take off 8 tags and drop
+# what has more: there the counters alone say what the pacer let through.
 priority_tags()
 {
+	local all=300 some=20
+
 	reached priority=3 20
-	reached priority=16 20
-	reached priority=17 0
+	reached priority=8 20
+	in_server ip link set dev s0 xdp off
+	if [ "$(reach priority=16 300)" -eq 0 ]; then
+		so_far "past-priority-tags: this kernel delivers nothing behind 16 tags"
+		all=0 some=0
+	fi
+	reached priority=16 "$some" "$all"
+	counted udp 300 20 0 280
+	reached priority=17 0 "$all"
 	equal "$(stats .no_limit.too_deep)" 300 "too deep"
 	pacer set s0 mode=monitor >/dev/null
-	equal "$(reach priority=17 300)" 300 "17 tags: delivered in monitor mode"
+	equal "$(reach priority=17 300)" "$all" "17 tags: delivered in monitor mode"
 	equal "$(stats .no_limit.too_deep)" 600 "too deep"
 }
 
