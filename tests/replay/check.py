@@ -172,6 +172,9 @@ def least_behind():
     for uses in (1, 10):
         out = json.loads(replay(text % (200, uses), "behind.keys", "--json").stdout)
         assert [limit["least"] for limit in out["rules"][0]["denies_nothing"]] == [314, 7], out
+    two = text.replace("{key: all", "{key: src, bytes: 200, window: 2s}, {key: all")
+    out = json.loads(replay(two % (200, 10), "behind.keys", "--json").stdout)
+    assert [limit["least"] for limit in out["rules"][0]["denies_nothing"]] == [314, 314, 7], out
     assert denied(text % (314, 7), "behind.keys") == 0 < denied(text % (314, 6), "behind.keys")
 
 

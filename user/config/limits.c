@@ -222,10 +222,9 @@ static int read_bytes(struct source *s, const struct place *at, const yaml_node_
 	return doc_more_than_zero(s, at, node, limit->limit);
 }
 
-#define RATE_BYTES_MAX 125000000000ull /* a second: 1 Tbit/s */
-#define RATE_DIVIDED_MAX \
-	39000000000ull		       /* of a fleet: in an hour fewer than 2^47 (fleet/record.h) */
-#define RATE_PACKETS_MAX 2000000000ull /* the smallest frames of that */
+#define RATE_BYTES_MAX	 125000000000ull /* a second: 1 Tbit/s */
+#define RATE_DIVIDED_MAX 39000000000ull	 /* in an hour fewer than FLEET_UNITS_MAX */
+#define RATE_PACKETS_MAX 2000000000ull	 /* the smallest frames of RATE_BYTES_MAX */
 
 static int read_rate(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {

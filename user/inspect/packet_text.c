@@ -315,6 +315,7 @@ static uint32_t ip_bytes(const struct packet_head *head, const struct pacer_pack
 			 const struct headers *h, uint32_t header, const struct packet_head *rest)
 {
 	uint32_t all = pkt->len_bytes > head->n + header ? pkt->len_bytes - head->n - header : 0;
+
 	return all > rest->n && !ends_with_payload(h) ? all : rest->n;
 }
 
