@@ -124,28 +124,36 @@ static void test_what_a_trial_leaves_is_of_the_fleet(void **unused)
 }
 
 /*
- * Nobody tells a share of what a trial of a fleet leaves in a policy of none: it goes on by all of
- * its value, as a limit of one host, and denies nothing else.
+ * Nobody tells a share of what a trial of a fleet leaves in a policy of none, in a rule of it or in
+ * one that it lacks: it goes on by all of its value, as a limit of one host, and denies nothing
+ * else.
  */
 static void test_a_trial_of_a_fleet_leaves_limits_of_one_host(void **unused)
 {
-	const struct pacer_limiter *left = NULL;
+	static const char *const old[] = {SMALL RULE(TO_DST),
+					  SMALL "rules:\n- name: b\n  limits: [" TO_DST "]\n"};
 
 	(void)unused;
-	begin(SMALL RULE(TO_DST));
-	assert_int_equal(change_apply(&pacer, SMALL FLEET("\"http://a:1\"", "one"), NULL, TRIAL_NS,
-				      &plan, &error),
-			 0);
-	assert_true(in_force()->rule[0].limiter[0].kind & PACER_LIMITER_FLEET);
-	kernel_now_ns += TRIAL_NS;
-	for (size_t k = 0; k < in_force()->rule[0].n_limiters; k++)
-		if (in_force()->rule[0].limiter[k].until_ns)
-			left = &in_force()->rule[0].limiter[k];
-	assert_non_null(left);
-	assert_int_equal(left->kind, PACER_LIMITER_WINDOW);
-	assert_int_equal(left->share_id, 0);
-	assert_int_equal(left->window.limit, 160);
-	assert_true(left->until_ns > kernel_now_ns);
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+		const struct pacer_limiter *left = NULL;
+
+		(void)end(NULL);
+		begin(old[i]);
+		assert_int_equal(change_apply(&pacer, SMALL FLEET("\"http://a:1\"", "one"), NULL,
+					      TRIAL_NS, &plan, &error),
+				 0);
+		assert_true(in_force()->rule[0].limiter[0].kind & PACER_LIMITER_FLEET);
+		kernel_now_ns += TRIAL_NS;
+		for (size_t r = 0; r < PACER_RULES_MAX; r++)
+			for (size_t k = 0; k < in_force()->rule[r].n_limiters; k++)
+				if (in_force()->rule[r].limiter[k].until_ns)
+					left = &in_force()->rule[r].limiter[k];
+		assert_non_null(left);
+		assert_int_equal(left->kind, PACER_LIMITER_WINDOW);
+		assert_int_equal(left->share_id, 0);
+		assert_int_equal(left->window.limit, 160);
+		assert_true(left->until_ns > kernel_now_ns);
+	}
 }
 
 /* --- what begins at zero -------------------------------------------------------------------- */

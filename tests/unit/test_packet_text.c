@@ -433,6 +433,21 @@ static void test_payload_to_its_end(void **state)
 	assert_non_null(strstr(error.text, "payload: 1504 bytes at most"));
 }
 
+/* A word that is no payload has up to 63 characters. */
+static void test_a_long_word(void **state)
+{
+	struct policy_error error;
+	struct pacer_packet pkt;
+	char text[128];
+
+	(void)state;
+	snprintf(text, sizeof(text), "udp 192.0.2.1:1 > 192.0.2.2:2 len %063d", 99);
+	assert_int_equal(packet_text_read(text, false, &pkt, NULL, &error), 0);
+	assert_int_equal(pkt.len_bytes, 99);
+	snprintf(text, sizeof(text), "udp 192.0.2.1:1 > 192.0.2.2:2 len %064d", 99);
+	assert_int_equal(packet_text_read(text, false, &pkt, NULL, &error), -1);
+}
+
 static void test_wrong(void **state)
 {
 	struct policy_error error;
@@ -456,6 +471,7 @@ int main(void)
 	    cmocka_unit_test(test_six_within),
 	    cmocka_unit_test(test_each_has_a_frame),
 	    cmocka_unit_test(test_payload_to_its_end),
+	    cmocka_unit_test(test_a_long_word),
 	    cmocka_unit_test(test_wrong),
 	};
 
