@@ -50,6 +50,7 @@ struct host {
 	uint64_t answered_ns;
 	struct fleet_answer answer;
 	uint64_t came;			      /* units, ever */
+	uint64_t waits;			      /* how often it had time for something else */
 	uint64_t pause_ns;		      /* until then it asks nothing */
 	uint64_t read_revision, read_members; /* what it has read before */
 	/* What the store has of it. */
@@ -65,6 +66,7 @@ static uint32_t n_hosts;
 static bool by_key;
 static struct version *record;
 static uint64_t record_revision, revision, now, calls, bytes;
+static uint64_t slow_ns; /* what each call takes longer */
 
 static uint64_t earliest(uint64_t a, uint64_t b)
 {
@@ -176,12 +178,17 @@ static void renew(struct host *h)
 	look(h);
 }
 
+static uint64_t calls_of(const struct host *h)
+{
+	return h->op == FLEET_RENEW ? 3 : 1; /* a grant, a transaction, a read */
+}
+
 static void carry(struct host *h)
 {
 	h->answer = (struct fleet_answer){.number = h->number};
 	h->carried_ns = 0;
-	h->answered_ns = now + CALL_NS / 2;
-	calls += h->op == FLEET_RENEW ? 3 : 1; /* a grant, a transaction, a read */
+	h->answered_ns = now + CALL_NS / 2 + calls_of(h) * slow_ns / 2;
+	calls += calls_of(h);
 	if (h->op == FLEET_RENEW)
 		renew(h);
 	else if (h->op == FLEET_FETCH)
@@ -216,7 +223,7 @@ static void send_on(struct host *h, const struct fleet_request *r)
 		h->writes->users = 1;
 		h->writes->record = r->record;
 	}
-	h->carried_ns = now + CALL_NS / 2;
+	h->carried_ns = now + CALL_NS / 2 + calls_of(h) * slow_ns / 2;
 	h->at_ns = UINT64_MAX;
 }
 
@@ -247,6 +254,7 @@ static void go_on(struct host *h)
 			send_on(h, &request);
 			return;
 		case FLEET_WAIT:
+			h->waits++;
 			h->at_ns = earliest(next_look(h), wake_ns);
 			return;
 		}

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,20 +26,31 @@
 #define AGENTS_MAX 64
 
 /* One agent each: '.' works until it is told to end, '!' is ready before, 'k' is killed at once,
- * 'f' fails at once, 'c' cannot be begun. */
+ * 'f' fails at once, 'c' cannot be begun. 'r' is ready, and fails once all are; 't' tells the whole
+ * to end, and works until it is told to. */
 static const char *script;
 static bool no_pipe;
 static int ready;
 /* The state of each interface, a letter each; '-': its pacer cannot be found. */
 static const char *states;
 static int held; /* pacers that were found, and not given back */
+static int gone; /* so many looks at states find none, but for the first of each */
+static int looks;
+static int told_fd = -1; /* where it comes that all are ready */
+static uint64_t now_ns;
+
+uint64_t __wrap_host_now_ns(void);
+uint64_t __wrap_host_now_ns(void)
+{
+	return now_ns += 500000000;
+}
 
 int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
 int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error)
 {
 	char state = states[atoi(ifname + 1)];
 
-	if (state == '-')
+	if (state == '-' || (looks++ >= (int)strlen(states) && gone-- > 0))
 		return policy_fail(error, 0, "%s: it has no pacer", ifname);
 	*attached = (struct attached){.control_id = (uint32_t)state};
 	held++;
@@ -91,14 +104,18 @@ pid_t __wrap_fork(void)
 	child = __real_fork();
 	if (child)
 		return child;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
 	if (is == 'k')
 		raise(SIGKILL);
 	if (is == 'f')
 		_exit(EXIT_FAILED);
-	if (is == '!' && write(ready, "", 1) != 1)
+	if ((is == '!' || is == 'r') && write(ready, "", 1) != 1)
 		_exit(EXIT_WRONG);
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
+	if (is == 'r')
+		_exit(recv(told_fd, &told, sizeof(told), 0) > 0 ? EXIT_FAILED : EXIT_WRONG);
+	if (is == 't')
+		kill(getppid(), SIGTERM);
 	sigwait(&signals, &told);
 	_exit(EXIT_DONE);
 }
@@ -113,6 +130,7 @@ static int fleet_of(int n_names, const char *agents, const char *state, char sai
 	size_t n;
 
 	script = agents;
+	looks = 0;
 	assert_non_null(f);
 	fflush(NULL);
 	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
@@ -219,6 +237,48 @@ static void test_one_agent_for_a_state(void **unused)
 	}
 }
 
+/* One that fails beside others is begun again, once there is a pacer, and ends no other. */
+static void test_begun_again(void **unused)
+{
+	static const struct {
+		const char *agents;
+		int gone;
+	} rows[] = {{"!rt", 0}, {"r!t", 0}, {"!rft", 0}, {"!rkct", 0}, {"!rt", 3}};
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	sigset_t signals;
+	char said[2000];
+	int len;
+
+	(void)unused;
+	sigemptyset(&signals); /* else 't' might come before that is waited for */
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	len = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "test_agents.%d", (int)getpid());
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		char name[sizeof(at.sun_path)];
+		int told;
+
+		told_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(
+		    bind(told_fd, (struct sockaddr *)&at,
+			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
+		    0);
+		snprintf(name, sizeof(name), "@%s", at.sun_path + 1);
+		assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+		gone = rows[i].gone;
+		states = "ab";
+		assert_int_equal(fleet_of(2, rows[i].agents, "/", said), EXIT_DONE);
+		assert_string_equal(said, strchr(rows[i].agents, 'k')
+					      ? "xdp-pacer: a1: its agent was ended by signal 9\n"
+					      : "");
+		assert_int_equal(*script, 0);
+		assert_true(gone <= 0);
+		assert_int_equal(sigwait(&signals, &told), 0);
+		close(told_fd);
+	}
+	unsetenv("NOTIFY_SOCKET");
+}
+
 static void test_misused(void **unused)
 {
 	char said[2000], many[AGENTS_MAX + 2] = "";
@@ -240,6 +300,7 @@ int main(void)
 	    cmocka_unit_test(test_one_that_does_not_begin_ends_all),
 	    cmocka_unit_test(test_told_to_end),
 	    cmocka_unit_test(test_one_agent_for_a_state),
+	    cmocka_unit_test(test_begun_again),
 	    cmocka_unit_test(test_misused),
 	};
 

@@ -361,6 +361,24 @@ static void test_where_nobody_listens_it_waits(void **state)
 	t.holder = 0;
 }
 
+static void test_a_wait_within_a_time(void **state)
+{
+	(void)state;
+	hold(LOCK_TO_CHANGE);
+	assert_int_equal(file_lock_within(t.fd, LOCK_TO_CHANGE, t.path, 10000), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(t.n_said, 1);
+	assert_in_range(t.read, 10, 13);
+	t.read = 0; /* and no other wait is so short */
+	t.releases_after = 30;
+	assert_int_equal(file_lock(t.fd, LOCK_TO_CHANGE, t.path), 0);
+	assert_int_equal(flock(t.fd, LOCK_UN), 0);
+	t.read = 0;
+	hold(LOCK_TO_CHANGE);
+	t.releases_after = 5;
+	assert_int_equal(file_lock_within(t.fd, LOCK_TO_CHANGE, t.path, 10000), 0);
+}
+
 /* It is given up for now; who has it is said when that has gone on for long, and once. */
 static void test_a_brief_wait_is_given_up(void **state)
 {
@@ -436,6 +454,7 @@ int main(void)
 	    test_of(test_it_leaves_the_alarm_as_it_was),
 	    test_of(test_where_nobody_listens_it_waits),
 	    test_of(test_what_cannot_be_locked_is_not_waited_for),
+	    test_of(test_a_wait_within_a_time),
 	    test_of(test_a_brief_wait_is_given_up),
 	    test_of(test_a_brief_wait_has_the_lock),
 	    test_of(test_what_cannot_be_locked_is_not_given_up),

@@ -122,6 +122,40 @@ static void a_reserve_beside_a_lane(void **state)
 	by_key = false;
 }
 
+static uint64_t nothing(uint32_t i, uint64_t since_ns)
+{
+	(void)i;
+	(void)since_ns;
+	return 0;
+}
+
+/*
+ * A renewal takes three calls, and is due again as it is answered where each takes 1.2 s. What
+ * is to be written, and what hosts share beside, has its turn between two of them all the same.
+ */
+static void a_slow_store(void **unused)
+{
+	uint64_t waits[2];
+
+	(void)unused;
+	begin(2, 0);
+	slow_ns = 1200 * MS;
+	run(evenly, 120);
+	for (int i = 0; i < 2; i++) {
+		assert_true(share_of(&hosts[i]) >= LIMIT / 2 - 1);
+		waits[i] = hosts[i].waits;
+	}
+	for (uint64_t begun = now; now - begun < 60 * S;) {
+		step_of(nothing, now, 50 * MS);
+		assert_true(share_of(&hosts[0]) && share_of(&hosts[1]));
+	}
+	assert_int_equal(joins, 2); /* neither has lost its session */
+	for (int i = 0; i < 2; i++)
+		assert_true(hosts[i].waits >= waits[i] + 5);
+	slow_ns = 0;
+	end();
+}
+
 int main(void)
 {
 	static const uint32_t two = 2, four = 4, eight = 8, nine = 9, twenty = 20, forty = 40,
@@ -141,6 +175,7 @@ int main(void)
 	    cmocka_unit_test_prestate(a_reserve_beside_one_that_needs_all, (void *)&twenty),
 	    cmocka_unit_test_prestate(a_reserve_beside_a_lane, (void *)&four),
 	    cmocka_unit_test_prestate(a_reserve_beside_a_lane, (void *)&twenty),
+	    cmocka_unit_test(a_slow_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ uint64_t host_now_ns(void)
 	return now_ns;
 }
 
-/* Any difference alone makes it another, and no two of them make up for each other. */
+/* Any difference alone counts, and no two of them make up for each other. Files are of no fleet. */
 static void test_another_fleet(void **unused)
 {
 	static const struct policy_fleet was = {
@@ -107,13 +107,15 @@ static void test_another_fleet(void **unused)
 	assert_false(fleet_is_another(&was, &was));
 	for (int which = 1; which < 1 << 5; which++)
 		for (int signs = 0; signs < 1 << 5; signs++) {
+			bool files = which >> 2, name_or_store = which & 3;
 			struct policy_fleet is = was;
 			char *const of[] = {&is.store[0][7], is.name, is.ca, is.cert, is.key};
 
 			for (int i = 0; i < 5; i++)
 				if (which >> i & 1)
 					of[i][0] = other[signs >> i & 1][0];
-			assert_true(fleet_is_another(&was, &is));
+			assert_int_equal(fleet_is_another(&was, &is), name_or_store);
+			assert_int_equal(fleet_is_called_otherwise(&was, &is), files);
 		}
 }
 

@@ -21,12 +21,12 @@ static struct attached pacer = {.control = &control};
 static struct pacer_policy bin;
 static struct judged_by by;
 
-static void begin(void)
+static void begin_by(const char *text)
 {
 	const struct compile_host host = {1 << 20, 1, 2};
 	struct policy_error error = {0};
 	static struct plan plan;
-	struct policy *policy = policy_parse(POLICY, strlen(POLICY), &error);
+	struct policy *policy = policy_parse(text, strlen(text), &error);
 
 	if (!policy || compile_policy(policy, NULL, &host, &bin, &plan, &error))
 		fail_msg("policy:%d: %s", error.line, error.text);
@@ -35,6 +35,11 @@ static void begin(void)
 		control.secret[i / PACER_SECRETS][i % PACER_SECRETS] =
 		    0x9e3779b97f4a7c15ull * (i + 1);
 	judged_open(&pacer, &bin, &by);
+}
+
+static void begin(void)
+{
+	begin_by(POLICY);
 }
 
 static struct pacer_packet packet(uint32_t source)
@@ -93,6 +98,35 @@ static void test_a_key_without_ttl_has_none(void **unused)
 	judged_close(&by);
 }
 
+/* Of keys with the same hash: what is 0 adds nothing to it. */
+static void test_of_limits_alike(void **unused)
+{
+	static const struct {
+		size_t by;
+		uint32_t ttl;
+		enum pacer_reason reason;
+		int found;
+	} rows[] = {
+	    {1, 0, PACER_DENY_GAP, 1}, {0, 0, PACER_DENY_WINDOW, 0}, {0, 64, PACER_DENY_WINDOW, 0},
+	    {1, 0, PACER_ADMIT, 1},    {2, 0, PACER_DENY_RATE, 2},   {0, 64, PACER_DENY_RATE, 0},
+	};
+
+	(void)unused;
+	begin_by("memory: 1M\nrules:\n- name: a\n  limits:\n"
+		 "  - {key: src+ttl, packets: 9, window: 1s}\n  - {key: src, gap: 1ms}\n"
+		 "  - {key: src, rate: 9/s, burst: 5}\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct pacer_sample_item item = judged_by_limit(rows[i].by, 7, rows[i].ttl);
+		struct pacer_packet seen = {0};
+
+		item.reason = rows[i].reason;
+		assert_int_equal(judged_limiter(&by, 0, &item, &seen), rows[i].found);
+		assert_int_equal(seen.key[PACER_WORD_META] >> PACER_META_TTL_AT & 0xff,
+				 rows[i].ttl);
+	}
+	judged_close(&by);
+}
+
 static void test_of_no_limit(void **unused)
 {
 	struct pacer_sample_item item;
@@ -116,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_each_ttl_is_found),
 	    cmocka_unit_test(test_a_key_without_ttl_has_none),
+	    cmocka_unit_test(test_of_limits_alike),
 	    cmocka_unit_test(test_of_no_limit),
 	};
 

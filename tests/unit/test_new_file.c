@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -162,6 +163,41 @@ static void test_replaces(void **unused)
 	assert_int_equal(lstat("link", &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
 	assert_files(2);
+}
+
+/* User 65534 may read and write, and the owning group nothing: of version 2, in little-endian. */
+static const unsigned char acl[] = {2,	 0,    0,   0,	  0x01, 0,   6,	   0,	255, 255,  255,
+				    255, 0x02, 0,   6,	  0,	254, 255,  0,	0,   0x04, 0,
+				    0,	 0,    255, 255,  255,	255, 0x10, 0,	6,   0,	   255,
+				    255, 255,  255, 0x20, 0,	0,   0,	   255, 255, 255,  255};
+
+static void test_attributes(void **unused)
+{
+	struct new_file file;
+	char note[8] = "";
+	unsigned char is[64];
+	struct stat st;
+
+	(void)unused;
+	put("policy", "old");
+	assert_int_equal(chmod("policy", 0600), 0);
+	if (setxattr("policy", "system.posix_acl_access", acl, sizeof(acl), 0) ||
+	    setxattr("policy", "user.note", "mine", 4, 0)) {
+		printf("# not tried: this file system has no ACLs, or no notes: %s\n",
+		       strerror(errno));
+		skip();
+	}
+	assert_int_equal(write_beside(&file, "policy", "new"), 0);
+	assert_int_equal(new_file_commit(&file), 0);
+	new_file_drop(&file);
+	assert_text("policy", "new");
+	assert_int_equal(stat("policy", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660); /* of the group it is the ACL's mask */
+	assert_int_equal(getxattr("policy", "system.posix_acl_access", is, sizeof(is)),
+			 sizeof(acl));
+	assert_memory_equal(is, acl, sizeof(acl));
+	assert_int_equal(getxattr("policy", "user.note", note, sizeof(note)), 4);
+	assert_string_equal(note, "mine");
 }
 
 static void test_dropped(void **unused)
@@ -401,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_replaces, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(test_attributes, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_dropped, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_refused, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(test_long_path, make_folder, remove_folder),

@@ -1040,6 +1040,42 @@ static void test_no_room_here_is_counted_and_no_lifting(void **unused)
 	shared_free(&s);
 }
 
+/* Under another policy it may have a place: it is taken again, and counted once. */
+static void test_no_room_here_is_no_room_for_ever(void **unused)
+{
+	struct shared s;
+	size_t i = 0;
+
+	(void)unused;
+	read_nothing(&s);
+	shared_there(&s, "k", WORD(20 * S), 9, now);
+	shared_again(&s, now);
+	shared_taken(&s, shared_take(&s, &i), false);
+	for (int k = 0; k < 3; k++) {
+		i = 0;
+		assert_null(shared_take(&s, &i));
+		shared_again(&s, now);
+		i = 0;
+		assert_ptr_equal(shared_take(&s, &i), &s.at[0]);
+		shared_taken(&s, &s.at[0], k == 2);
+	}
+	assert_int_equal(s.count.left_out, 1);
+	assert_int_equal(s.count.taken, 1);
+	shared_again(&s, now); /* it is here */
+	i = 0;
+	assert_null(shared_take(&s, &i));
+	shared_free(&s);
+
+	read_nothing(&s); /* nor is what has ended meanwhile */
+	shared_there(&s, "k", WORD(20 * S), 9, now);
+	i = 0;
+	shared_taken(&s, shared_take(&s, &i), false);
+	shared_again(&s, now + 20 * S);
+	i = 0;
+	assert_null(shared_take(&s, &i));
+	shared_free(&s);
+}
+
 /* Many at once: a burst, and then so many a second; what waits is counted once. */
 static void test_the_number_a_second_is_bounded(void **unused)
 {
@@ -1947,6 +1983,7 @@ int main(void)
 	    cmocka_unit_test(test_what_is_in_doubt_is_lifted_all_the_same),
 	    cmocka_unit_test(test_what_is_not_listed_was_lifted),
 	    cmocka_unit_test(test_no_room_here_is_counted_and_no_lifting),
+	    cmocka_unit_test(test_no_room_here_is_no_room_for_ever),
 	    cmocka_unit_test(test_the_number_a_second_is_bounded),
 	    cmocka_unit_test(test_each_has_its_turn),
 	    cmocka_unit_test(test_more_than_are_known_are_counted),

@@ -70,6 +70,8 @@ struct agent {
 	int sole_fd;			/* one agent has the state; -1: another has it, or nobody */
 	uint64_t retry_ns, leave_by_ns; /* leave_by_ns 0: it goes on */
 	bool moved;			/* its policy is of this fleet no more: it leaves */
+	bool anew;			/* it ends with all that it has, to begin by other files */
+	bool slow;			/* a renewal takes a third of the session, or more */
 	char said[STORE_WHY];		/* the last complaint, which is not said twice */
 	struct outage down, unshared;	/* of its limits; of what hosts share */
 };
@@ -278,6 +280,9 @@ static void say_state(struct agent *g)
 		    "%u limit%s in use by others of fleet %s: not in this policy: see that "
 		    "their policies are the same",
 		    g->talk.strangers, g->talk.strangers == 1 ? " is" : "s are", g->fleet.name);
+	else if (g->slow)
+		say(g, "the store is slow: its session lasts 10 s and takes more than 3 to renew: "
+		       "shares, bans and sets change late, and from 10 s on this host denies");
 	else if (m->session)
 		say(g, "%zu limit%s divided in fleet %s of %u member%s", n,
 		    n == 1 ? " is" : "s are", g->fleet.name, g->talk.members,
@@ -296,10 +301,15 @@ static int read_fleet(struct agent *g, struct policy_error *error)
 
 	if (!policy)
 		return -1;
+	g->anew = g->talk.store && policy->fleet.on &&
+		  !fleet_is_another(&g->fleet, &policy->fleet) &&
+		  fleet_is_called_otherwise(&g->fleet, &policy->fleet);
 	if (!policy->fleet.on)
 		why = no_fleet;
 	else if (g->talk.store && fleet_is_another(&g->fleet, &policy->fleet))
 		why = "its fleet is another now: start the agent again";
+	else if (g->anew)
+		why = "its policy names other files for TLS: start the agent again within 10 s";
 	else
 		g->fleet = policy->fleet;
 	if (!why)
@@ -517,9 +527,12 @@ static void went_back(struct agent *g)
 
 static void ask(struct agent *g, const struct fleet_request *request)
 {
+	const uint64_t sent_ns = host_now_ns();
 	uint32_t chance;
 
 	if (talk_send(&g->talk, request)) {
+		if (request->op == FLEET_RENEW)
+			g->slow = host_now_ns() - sent_ns > g->member.ttl_ns / 3;
 		g->down.n = 0;
 		if (g->talk.back)
 			went_back(g);
@@ -653,6 +666,20 @@ static const char *kept_before(const struct agent *g)
 	return "";
 }
 
+/* What an agent of the next pacer finds, and nobody else has until it gives it back. */
+static void say_stays(struct agent *g)
+{
+	for (uint32_t i = 0; i < g->member.shares; i++)
+		if (kept_for_sure(g, i)) {
+			say(g,
+			    "of a limit of rule %s %" PRIu64 " units stay its own (cut_off: "
+			    "local) until an agent is started and stopped here: load its policy "
+			    "for that",
+			    rule_name(g, g->of.limit[i].rule).text, kept_for_sure(g, i));
+			return;
+		}
+}
+
 /* What was not given back, and who gets it when. */
 static void say_rest(struct agent *g)
 {
@@ -694,7 +721,7 @@ static bool keep_up(struct agent *g, struct policy_error *error)
 	if (g->moved)
 		return true;
 	if (changed(g) && follow(g, error)) {
-		if (error->line == POLICY_NO_MEMORY)
+		if (error->line == POLICY_NO_MEMORY || g->anew)
 			return false;
 		g->moved = true;
 		tell_nothing(g); /* it may have told something since the policy took it away */
@@ -711,9 +738,11 @@ static int attend(struct agent *g)
 
 	while (!stopped(g, 0)) {
 		(void)notify_again();
-		if (!attached_goes_on(&g->a)) /* its shares are of the state, and so stay */
-			return gave_up("fleet",
-				       "the pacer was taken off or replaced: start it again");
+		if (!attached_goes_on(&g->a)) { /* its shares are of the state, and so stay */
+			tell(g, "the pacer was taken off or replaced: start its agent again");
+			say_stays(g);
+			return EXIT_FAILED;
+		}
 		if (!keep_up(g, &error))
 			return complain(NULL, &error);
 		if (!g->moved)
@@ -745,6 +774,9 @@ static int begin(struct agent *g, const struct options *o)
 		return gave_up("fleet",
 			       "the kernel does not say which boot this is: see that /proc "
 			       "is mounted");
+	code = fleet_number_use(&g->number, g->ifname, clocks.boot_id, g->a.control_id);
+	if (code)
+		return code;
 	snprintf(g->talk.token.boot, sizeof(g->talk.token.boot), "%s", clocks.boot_id);
 	g->talk.token.datapath = g->a.control_id;
 	g->member.id = g->talk.token.id;
@@ -787,16 +819,22 @@ static int run_one(struct options *o, int ready)
 /* --- several interfaces: a process for each state ----------------------------------------------
  */
 
-#define AGENTS_MAX 64
+#define AGENTS_MAX  64
+#define AGAIN_MIN_S 1 /* until one that has failed is begun again: twice as long each time ... */
+#define AGAIN_MAX_S 64
+#define WELL_S	    60 /* ... until it has worked for that long */
 
 struct several {
 	char *ifname[AGENTS_MAX]; /* of each agent: the first that has its state */
 	uint32_t control_id[AGENTS_MAX];
 	size_t n_states;
 	pid_t child[AGENTS_MAX];
-	size_t n; /* that were begun */
+	int code[AGENTS_MAX];	       /* of one that has ended */
+	uint64_t begun_ns[AGENTS_MAX]; /* when it was begun last, */
+	uint64_t again_s[AGENTS_MAX];  /* ... how long it waits then until it is again, */
+	uint64_t again_ns[AGENTS_MAX]; /* ... and until when */
+	size_t n;		       /* that were begun */
 	int ready[2];
-	int code; /* the worst of those that have ended */
 };
 
 /* 0: it cannot be found, as its agent will say. */
@@ -832,27 +870,36 @@ static void find_states(struct several *s, const struct options *o)
 	}
 }
 
-static bool start_all(struct several *s, struct options *o)
+/* False: there is no process for it. */
+static bool start(struct several *s, struct options *o, size_t i)
 {
 	const pid_t parent = getpid();
+	pid_t child = fork();
 
-	for (size_t i = 0; i < s->n_states; i++) {
-		pid_t child = fork();
-
-		if (!child) {
-			(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-			if (getppid() != parent)
-				exit(EXIT_FAILED); /* that ended before */
-			close(s->ready[0]);
-			o->args[0] = s->ifname[i];
-			o->n_args = 1;
-			exit(run_one(o, s->ready[1]));
-		}
-		if (child < 0)
-			return false;
-		s->child[s->n++] = child;
+	if (!child) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			exit(EXIT_FAILED); /* that ended before */
+		close(s->ready[0]);
+		o->args[0] = s->ifname[i];
+		o->n_args = 1;
+		exit(run_one(o, s->ready[1]));
 	}
-	close(s->ready[1]);
+	if (child < 0)
+		return false;
+	s->child[i] = child;
+	s->code[i] = 0;
+	s->begun_ns[i] = host_now_ns();
+	return true;
+}
+
+static bool start_all(struct several *s, struct options *o)
+{
+	for (; s->n < s->n_states; s->n++) {
+		s->again_s[s->n] = AGAIN_MIN_S;
+		if (!start(s, o, s->n))
+			return false;
+	}
 	return true;
 }
 
@@ -863,6 +910,22 @@ static void end_all(const struct several *s)
 			kill(s->child[i], SIGTERM);
 }
 
+/* Notes how it ended, and when it may be begun again. */
+static void note_end(struct several *s, size_t i, int status)
+{
+	uint64_t now_ns = host_now_ns();
+
+	if (WIFSIGNALED(status))
+		complaint("%s: its agent was ended by signal %d", s->ifname[i], WTERMSIG(status));
+	s->child[i] = 0;
+	s->code[i] = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+	if (now_ns - s->begun_ns[i] >= WELL_S * SECOND_NS)
+		s->again_s[i] = AGAIN_MIN_S;
+	s->again_ns[i] = now_ns + s->again_s[i] * SECOND_NS;
+	if (s->again_s[i] < AGAIN_MAX_S)
+		s->again_s[i] *= 2;
+}
+
 /* Takes note of those that have ended. Returns how many there are still. */
 static size_t take_ended(struct several *s)
 {
@@ -871,18 +934,31 @@ static size_t take_ended(struct several *s)
 	for (size_t i = 0; i < s->n; i++) {
 		int status;
 
-		if (s->child[i] && waitpid(s->child[i], &status, WNOHANG) == s->child[i]) {
-			int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
-
-			if (WIFSIGNALED(status))
-				complaint("%s: its agent was ended by signal %d", s->ifname[i],
-					  WTERMSIG(status));
-			s->code = code > s->code ? code : s->code;
-			s->child[i] = 0;
-		}
+		if (s->child[i] && waitpid(s->child[i], &status, WNOHANG) == s->child[i])
+			note_end(s, i, status);
 		left += s->child[i] != 0;
 	}
 	return left;
+}
+
+/* The worst of those that have ended. */
+static int worst(const struct several *s)
+{
+	int code = EXIT_DONE;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->code[i] > code)
+			code = s->code[i];
+	return code;
+}
+
+/* Those that have failed beside others, once there is a pacer on their interface. */
+static void begin_again(struct several *s, struct options *o)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->child[i] && s->code[i] && host_now_ns() >= s->again_ns[i] &&
+		    state_of(s->ifname[i]) && !start(s, o, i))
+			s->again_ns[i] = host_now_ns() + AGAIN_MAX_S * SECOND_NS;
 }
 
 /* Has each said that it is ready? A byte each; none is waited for. */
@@ -897,18 +973,19 @@ static bool all_ready(const struct several *s, size_t *ready)
 
 /*
  * One that cannot begin ends all, so that nobody takes the rest for the whole. One that ends later,
- * as its pacer was taken off, leaves the others at work.
+ * as its pacer was taken off, leaves the others at work, and is begun again where one is there.
  */
 static int run_several(struct options *o)
 {
 	const struct timespec look = {0, LOOK_MS * 1000000};
-	struct several s = {.code = until_ended(ENDS_OF_SERVICE)};
+	int code = until_ended(ENDS_OF_SERVICE);
+	struct several s = {0};
 	bool told = false, ending = false;
 	size_t ready = 0;
 	sigset_t one_ended;
 
-	if (s.code)
-		return s.code;
+	if (code)
+		return code;
 	sigemptyset(&one_ended);
 	sigaddset(&one_ended, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &one_ended, NULL);
@@ -931,12 +1008,15 @@ static int run_several(struct options *o)
 			(void)notify_ready(NULL);
 			told = true;
 		}
-		ending |= !told && s.code;
+		ending |= !told && worst(&s);
 		if (ending)
 			end_all(&s);
+		else if (told)
+			begin_again(&s, o);
 	}
 	close(s.ready[0]);
-	return s.code;
+	close(s.ready[1]);
+	return worst(&s);
 }
 
 /* NULL: none is. */

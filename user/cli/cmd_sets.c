@@ -251,6 +251,8 @@ static int replace(struct attached *a, const struct options *o)
 	code = result ? say_failed(a, result, &error)
 		      : say_done(a, o, "prefixes", "%zu prefix%s in it now", text.list.n, shadow,
 				 text.list.n);
+	if (!result)
+		say_set_comes_back(a, o->args[2]);
 	set_text_free(&text);
 	return code;
 }

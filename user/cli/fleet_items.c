@@ -162,6 +162,7 @@ void fleet_items_begin(struct fleet_items *items, struct attached *a, const stru
 	items->bans_lacked = 0;
 	memset(items->set_lacked, 0, sizeof(items->set_lacked));
 	exchange_begin(&items->exchange);
+	shared_again(&items->exchange.items, host_now_ns());
 	tell_tools(items, a);
 	put(&a->control->fleet_items.begun_ns, items->any ? host_now_ns() : 0);
 }

@@ -14,8 +14,12 @@
 
 bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet *is)
 {
-	return memcmp(was->store, is->store, sizeof(was->store)) || strcmp(was->name, is->name) ||
-	       strcmp(was->ca, is->ca) || strcmp(was->cert, is->cert) || strcmp(was->key, is->key);
+	return memcmp(was->store, is->store, sizeof(was->store)) || strcmp(was->name, is->name);
+}
+
+bool fleet_is_called_otherwise(const struct policy_fleet *was, const struct policy_fleet *is)
+{
+	return strcmp(was->ca, is->ca) || strcmp(was->cert, is->cert) || strcmp(was->key, is->key);
 }
 
 /* What packets of any key may use: no more than of one that has a share of its own. */

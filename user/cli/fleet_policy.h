@@ -39,8 +39,10 @@ struct fleet_divided {
 	uint64_t look_ns; /* when to look whether one has become so, or was left */
 };
 
-/* Is its fleet another one, or its store to be asked in another way? */
+/* Is its fleet another one: of another name, or of other endpoints? */
 bool fleet_is_another(const struct policy_fleet *was, const struct policy_fleet *is);
+/* Is the same fleet's store to be asked with other files for TLS? */
+bool fleet_is_called_otherwise(const struct policy_fleet *was, const struct policy_fleet *is);
 
 /*
  * The shares of the policy in force, which is of that fleet; what is known of one before stays.

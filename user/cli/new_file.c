@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+
+#define WAIT_MS	  (2 * FILE_LOCK_LONG_MS)
+#define NAMES_MAX 65536 /* of the names, as of each value, the kernel has no more */
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -26,7 +30,9 @@ static int open_locked(const char *name, struct stat *is)
 
 		if (fd < 0)
 			return -1;
-		(void)file_lock(fd, LOCK_TO_CHANGE, name); /* some file systems cannot */
+		/* Some file systems cannot, and whoever can read it can hold it for long: it is
+		 * looked before the rename whether it is as it was. */
+		(void)file_lock_within(fd, LOCK_TO_CHANGE, name, WAIT_MS);
 		seen = !fstat(fd, is) && !stat(name, &at);
 		if (seen && is_same(is, &at))
 			return fd;
@@ -52,6 +58,29 @@ int new_file_hold(struct new_file *file, const char *name)
 	return file->fd < 0 ? errno : 0;
 }
 
+/* Who may read it beside its mode says (an ACL), and notes; none of what is said of its content. */
+static bool is_kept(const char *name)
+{
+	return !strncmp(name, "system.", 7) || !strncmp(name, "user.", 5);
+}
+
+/* 0, or why it could not be kept. A file system that has none has nothing to keep. */
+static int keep_attributes(int from, int to)
+{
+	static char names[NAMES_MAX], value[NAMES_MAX];
+	ssize_t n = flistxattr(from, names, sizeof(names));
+
+	if (n < 0)
+		return errno == ENOTSUP ? 0 : errno;
+	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
+		ssize_t size = is_kept(name) ? fgetxattr(from, name, value, sizeof(value)) : -1;
+
+		if (is_kept(name) && (size < 0 || fsetxattr(to, name, value, (size_t)size, 0)))
+			return errno;
+	}
+	return 0;
+}
+
 int new_file_write(struct new_file *file, const char *text)
 {
 	int fd, err;
@@ -68,8 +97,11 @@ int new_file_write(struct new_file *file, const char *text)
 		return errno;
 	}
 	err = write_whole(fd, text, strlen(text)) ? errno : 0;
-	if (!err && (fchown(fd, file->was.st_uid, file->was.st_gid) ||
-		     fchmod(fd, file->was.st_mode & 07777) || fsync(fd)))
+	if (!err && fchown(fd, file->was.st_uid, file->was.st_gid))
+		err = errno;
+	if (!err)
+		err = keep_attributes(file->fd, fd);
+	if (!err && (fchmod(fd, file->was.st_mode & 07777) || fsync(fd)))
 		err = errno;
 	if (close(fd) && !err)
 		err = errno;

@@ -26,8 +26,11 @@ struct new_file {
 
 /* A link is followed. Whatever it and the next two return, new_file_drop ends it. */
 int new_file_hold(struct new_file *file, const char *name);
-/* Writes the text beside the file that is held, with its owner and mode. From here on a signal
- * that would leave it there waits for new_file_drop: nothing may wait for others in between. */
+/*
+ * Writes the text beside the file that is held, with its owner, mode, ACL and notes (user.*). From
+ * here on a signal that would leave it there waits for new_file_drop: nothing may wait for others
+ * in between.
+ */
 int new_file_write(struct new_file *file, const char *text);
 /* Puts it in the file's place, and lets go of that. ESTALE: somebody else has written to it. */
 int new_file_commit(struct new_file *file);

@@ -393,6 +393,12 @@ static void emit_lanes(const struct fleet_limit *limit, const struct fleet_held 
 	emit_close();
 }
 
+/* Beside when the store answered last: nobody asks it any more. */
+static const char *asked_no_more(const struct attached *a)
+{
+	return sole_agent_seen(a) == SOLE_AGENT_NONE ? ": no agent runs: xdp-pacer fleet" : "";
+}
+
 /* Why the store has answered nobody; `yet`: an agent is at it. */
 static const char *never_answered(const struct attached *a, const char *yet)
 {
@@ -430,8 +436,8 @@ static void emit_share(const struct attached *a, const struct policy *policy,
 	emit_uint("members", held.members, ", %" PRIu32 " members", held.members);
 	if (held.answered_ns && held.answered_ns <= now_ns)
 		emit_uint("answered_ago_ns", now_ns - held.answered_ns,
-			  ", the store answered %.1f s ago\n",
-			  (now_ns - held.answered_ns) / SECOND_NS);
+			  ", the store answered %.1f s ago%s\n",
+			  (now_ns - held.answered_ns) / SECOND_NS, asked_no_more(a));
 	else
 		emit_null("answered_ago_ns", "%s",
 			  never_answered(a, ": the agent has no share of it yet\n"));
@@ -466,10 +472,11 @@ static void emit_items(const struct attached *a)
 	emit_uint("told", i->told, " %" PRIu64 " told,", (uint64_t)i->told);
 	emit_uint("taken", i->taken, " %" PRIu64 " taken,", (uint64_t)i->taken);
 	emit_uint("late", i->late, " %" PRIu64 " late,", (uint64_t)i->late);
-	emit_uint("left_out", i->left_out, " %" PRIu64 " without room", (uint64_t)i->left_out);
+	emit_uint("left_out", i->left_out, " %" PRIu64 " left out", (uint64_t)i->left_out);
 	if (answered_ns && answered_ns <= now_ns)
 		emit_uint("answered_ago_ns", now_ns - answered_ns,
-			  ", the store answered %.1f s ago\n", (now_ns - answered_ns) / SECOND_NS);
+			  ", the store answered %.1f s ago%s\n", (now_ns - answered_ns) / SECOND_NS,
+			  asked_no_more(a));
 	else
 		emit_null("answered_ago_ns", "%s",
 			  never_answered(a, ": the store has not answered the agent yet\n"));

@@ -19,6 +19,7 @@
 
 static const struct file_lock_listener *listens;
 static uint64_t ends_after_ms = FILE_LOCK_LONG_MS;
+static uint64_t within_ms = UINT64_MAX; /* what is waited for at most */
 
 /* Waits that are given up, and tried again. */
 static struct {
@@ -199,6 +200,8 @@ static int wait_on(int fd, enum file_lock_kind kind, const char *name)
 		}
 		if (!lock(fd, kind, true))
 			return 0;
+		if (errno == EINTR && waited_ms >= within_ms)
+			errno = EAGAIN;
 	} while (errno == EINTR);
 	return -1;
 }
@@ -235,5 +238,15 @@ int file_lock(int fd, enum file_lock_kind kind, const char *name)
 	sigprocmask(SIG_SETMASK, &mask_before, NULL);
 	sigaction(SIGALRM, &action_before, NULL);
 	errno = cause;
+	return result;
+}
+
+int file_lock_within(int fd, enum file_lock_kind kind, const char *name, uint64_t ms)
+{
+	int result;
+
+	within_ms = ms;
+	result = file_lock(fd, kind, name);
+	within_ms = UINT64_MAX;
 	return result;
 }

@@ -48,4 +48,7 @@ bool file_lock_given_up(void);
  */
 int file_lock(int fd, enum file_lock_kind kind, const char *name);
 
+/* The same, for `ms` at most: then it is given up (EAGAIN). */
+int file_lock_within(int fd, enum file_lock_kind kind, const char *name, uint64_t ms);
+
 #endif

@@ -11,6 +11,9 @@
 
 static const double second_ns = 1e9;
 
+/* What was counted came a little late, and goes into a time by whole packets. */
+#define MARGIN (1 + 1.0 / 32)
+
 uint32_t needed_limits(const struct policy_rule *rule, const struct pacer_limiter *t,
 		       enum pacer_reason reason)
 {
@@ -96,7 +99,7 @@ void needed_find(struct needed *needed, const struct policy_rule *rule, enum pac
 	needed->of = l;
 	needed->field = field_of(l);
 	needed->value = of_line(l, value_for(l, pps * share->value, key->len_bytes));
-	needed->enough = of_line(l, value_for(l, pps * share->high, key->len_bytes));
+	needed->enough = of_line(l, value_for(l, pps * share->high * MARGIN, key->len_bytes));
 }
 
 const char *needed_text(const struct needed *n, char *buf, size_t size)

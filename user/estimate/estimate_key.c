@@ -31,6 +31,12 @@ int estimate_key_open(const char *key, struct estimate_key *out, struct policy_e
 		return policy_fail(error, 0, "--key: %.300s", why ? why + 5 : found.text);
 	}
 	out->key = &out->policy->rule[0].limit[0].key;
+	if (out->key->parts & KEY_PART_TTL) {
+		estimate_key_close(out);
+		return policy_fail(error, 0,
+				   "--key %s: a sample does not keep a packet's TTL: leave ttl out",
+				   key);
+	}
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "estimate/estimate_key.h"
 #include "plan/keymask.h"
+#include "plan/kinds.h"
 #include "rule.h"
 
 /* A rule's first value comes first. */
@@ -71,18 +72,36 @@ bool judged_limit(const struct judged_by *by, size_t rule, size_t limit,
 	return false;
 }
 
+/*
+ * How likely is it that this limit has judged it, of those whose hash fits? A TTL of 0 adds nothing
+ * to a hash, and is no packet's that comes from another host.
+ */
+static int fits(const struct pacer_limiter *t, const struct pacer_sample_item *item,
+		const struct pacer_packet *seen)
+{
+	const struct limit_kind *kind = kind_of_limiter(t);
+	bool by_ttl = t->mask6[PACER_WORD_META] & PACER_META_TTL;
+
+	return 1 + (!by_ttl || seen->key[PACER_WORD_META] & PACER_META_TTL) +
+	       2 * (kind && kind->reason == item->reason);
+}
+
 int judged_limiter(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
 		   struct pacer_packet *seen)
 {
 	struct pacer_packet pkt;
+	int best = 0, found = -1;
 
 	for (size_t k = 0; rule < PACER_RULES_MAX && k < by->bin->rule[rule].n_limiters; k++) {
-		if (!judged_limit(by, rule, k, item, &pkt))
+		const struct pacer_limiter *t = &by->bin->rule[rule].limiter[k];
+
+		if (!judged_limit(by, rule, k, item, &pkt) || fits(t, item, &pkt) <= best)
 			continue;
+		best = fits(t, item, &pkt);
 		*seen = pkt;
-		return (int)k;
+		found = (int)k;
 	}
-	return -1;
+	return found;
 }
 
 bool judged_key(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,

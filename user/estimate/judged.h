@@ -35,7 +35,11 @@ void judged_close(struct judged_by *by);
  */
 bool judged_limit(const struct judged_by *by, size_t rule, size_t limit,
 		  const struct pacer_sample_item *item, struct pacer_packet *seen);
-/* The same, of the rule's first limiter that did; -1: none did, and *seen stays as it is. */
+/*
+ * The same, of the rule's limiter that did; -1: none did, and *seen stays as it is. A part of a key
+ * that is 0 (no VLAN, the ports of ICMP) adds nothing to the hash: of two limits whose keys differ
+ * by that alone it is the one that denies for the sample's reason, else the first.
+ */
 int judged_limiter(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,
 		   struct pacer_packet *seen);
 /*

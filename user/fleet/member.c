@@ -621,26 +621,46 @@ static bool send_renewal(struct fleet_member *m, uint64_t now_ns, struct fleet_r
 	return send_request(m, now_ns, r);
 }
 
+/* The first write that is wanted, or before it a read of what has changed meanwhile. */
+static bool send_write(struct fleet_member *m, uint64_t now_ns, bool unread,
+		       struct fleet_request *r)
+{
+	for (uint32_t i = 0; i < m->shares; i++)
+		if (m->share[i].read && m->share[i].trouble <= FLEET_CROWDED &&
+		    compose(m, i, now_ns, r)) {
+			if (unread)
+				r->op = FLEET_FETCH;
+			return send_request(m, now_ns, r);
+		}
+	return false;
+}
+
+/*
+ * Between two renewals of which the second is due as the first is answered: a write, or what hosts
+ * share beside their limits. What there is to read a renewal has read.
+ */
+static bool take_turn(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
+{
+	m->turn = false;
+	m->yields = !m->yields;
+	return !m->yields && now_ns < fleet_end_ns(m) && send_write(m, now_ns, false, r);
+}
+
 static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
 {
 	r->op = FLEET_IDLE;
 	r->session = r->follows = 0;
 	r->share = 0;
 	if (now_ns >= renew_first_at(m) && !(m->leaving && fleet_gone(m)))
-		return send_renewal(m, now_ns, r);
+		return m->turn ? take_turn(m, now_ns, r) : send_renewal(m, now_ns, r);
 	if (now_ns >= fleet_end_ns(m))
 		return false;
 	if (m->stale && now_ns >= m->read_ns) {
 		r->op = FLEET_FETCH;
 		return send_request(m, now_ns, r);
 	}
-	for (uint32_t i = 0; i < m->shares; i++)
-		if (m->share[i].read && m->share[i].trouble <= FLEET_CROWDED &&
-		    compose(m, i, now_ns, r)) {
-			if (m->stale)
-				r->op = FLEET_FETCH;
-			return send_request(m, now_ns, r);
-		}
+	if (send_write(m, now_ns, m->stale, r))
+		return true;
 	if (m->leaving && gave_all(m)) {
 		r->op = FLEET_LEAVE;
 		r->follows = m->revision;
@@ -741,6 +761,8 @@ static void renewed(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	m->hurry = !a->done && !m->taken;
 	if (a->done)
 		m->renewed_ns = PACER_FAULT(END_FROM_ANSWER) ? now_ns : m->flight_ns;
+	m->turn = a->done && now_ns >= renew_at(m);
+	m->yields &= m->turn;
 }
 
 /* Are the cells in the store, for this session? */

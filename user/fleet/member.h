@@ -154,6 +154,8 @@ struct fleet_member {
 	uint64_t renewed_ns; /* when the last renewal that was done was sent */
 	uint64_t retry_ns;   /* when to ask again for a name that is taken */
 	bool hurry;	     /* renew it now */
+	bool turn;	     /* the store is slow, and this due again: something goes before it, */
+	bool yields;	     /* ... by turns a write, and what is none of a limit's */
 	bool stale;	     /* the records are to be read ... */
 	uint64_t read_ns;    /* ... by then, or as soon as there is something to write */
 	uint64_t number;     /* of the last request */

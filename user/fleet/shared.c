@@ -382,7 +382,8 @@ void shared_taken(struct shared *s, struct shared_item *item, bool done)
 	item->todo = SHARED_NOTHING;
 	item->missed = 0;
 	if (!done) {
-		s->count.left_out++;
+		s->count.left_out += !item->left;
+		item->left = true;
 		return;
 	}
 	s->count.taken++;
@@ -397,6 +398,17 @@ void shared_put_off(struct shared *s, struct shared_item *item)
 {
 	s->count.left_out += !item->left;
 	item->left = true;
+}
+
+void shared_again(struct shared *s, uint64_t now_ns)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct shared_item *item = &s->at[i];
+
+		if (item->left && item->todo == SHARED_NOTHING && !item->here_ns &&
+		    item->there_ns > now_ns)
+			item->todo = SHARED_TAKE;
+	}
 }
 
 /* --- what the store says ----------------------------------------------------------------------

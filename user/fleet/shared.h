@@ -206,6 +206,9 @@ struct shared_item *shared_take(struct shared *s, size_t *i);
 void shared_taken(struct shared *s, struct shared_item *item, bool done);
 /* Or this: there is no room for it now. That is counted, once, and it stays to be taken. */
 void shared_put_off(struct shared *s, struct shared_item *item);
+/* Another policy may have a place for what the one before had none for: that is to be taken, too.
+ */
+void shared_again(struct shared *s, uint64_t now_ns);
 
 /* --- what the store says ----------------------------------------------------------------------
  */

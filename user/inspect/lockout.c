@@ -26,7 +26,7 @@ static bool is_denied(const struct pacer_policy *of, const char *text)
 	return bin->rule[walk.rule].says == PACER_SAYS_DENY;
 }
 
-/* Each with a packet that shows it, or two: either does. */
+/* Each with two packets that show it: either does. */
 static const struct {
 	const char *packet, *other;
 	bool allowed_is_enough; /* nothing is said where there is an allow-list */
@@ -36,10 +36,12 @@ static const struct {
      "icmpv6 fe80::2 > fe80::1 type nd-neighbor-advert ttl 255 len 86", false,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {"tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn", NULL, true,
+    {"tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn",
+     "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags ack", true,
      "SSH over IPv4 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
      "allow:, or load with --confirm-within"},
-    {"tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags syn len 74", NULL, true,
+    {"tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags syn len 74",
+     "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags ack len 74", true,
      "SSH over IPv6 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
      "allow:, or load with --confirm-within"},
 };
@@ -50,8 +52,7 @@ const char *lockout_warning(const struct policy *policy, const struct pacer_poli
 
 	for (size_t w = 0; w < sizeof(warnings) / sizeof(*warnings); w++)
 		if (!(warnings[w].allowed_is_enough && (policy->n_allow || policy->n_allow_sets)) &&
-		    (is_denied(bin, warnings[w].packet) ||
-		     (warnings[w].other && is_denied(bin, warnings[w].other))) &&
+		    (is_denied(bin, warnings[w].packet) || is_denied(bin, warnings[w].other)) &&
 		    n++ == i)
 			return warnings[w].text;
 	return NULL;

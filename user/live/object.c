@@ -457,9 +457,9 @@ struct object *object_open_over(const char *ifname, enum object_kind kind, int p
 	if (errno == EINVAL)
 		policy_explain(
 		    error, 0,
-		    "%s: its pacer's maps are not those of this program: `xdp-pacer load %s "
-		    "--replace -c POLICY` takes over, with new state",
-		    ifname, ifname);
+		    "%s: its pacer's maps are not those of this program: `xdp-pacer save %s FILE`, "
+		    "then `xdp-pacer load %s --replace --restore FILE -c POLICY` takes over",
+		    ifname, ifname, ifname);
 	else
 		policy_explain(error, 0, "%s: its pacer's maps cannot be taken over: %s%s", ifname,
 			       strerror(errno), errno == EPERM ? ": run as root" : "");
