@@ -8,9 +8,6 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <linux/types.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,27 +18,7 @@
 
 static char folder[] = "/tmp/pacer-number-XXXXXX", said[2000];
 
-/* Maps that are there: this one, at so many looks. */
-static uint32_t map;
-static int looks;
-
-int __wrap_bpf_map_get_fd_by_id(__u32 id);
-int __wrap_bpf_map_get_fd_by_id(__u32 id)
-{
-	errno = ENOENT;
-	return id == map && looks-- > 0 ? dup(STDERR_FILENO) : -1;
-}
-
-int __wrap_poll(struct pollfd *fds, nfds_t n, int ms);
-int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
-{
-	(void)fds;
-	(void)n;
-	(void)ms;
-	return 0;
-}
-
-static int listen_to(int (*what)(void *), void *arg)
+static int number_of(const char *state, const char *ifname, struct fleet_number *number)
 {
 	FILE *f = tmpfile();
 	int before = dup(STDERR_FILENO), code;
@@ -50,7 +27,7 @@ static int listen_to(int (*what)(void *), void *arg)
 	assert_non_null(f);
 	fflush(NULL);
 	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
-	code = what(arg);
+	code = fleet_number(state, ifname, number);
 	fflush(stderr);
 	assert_true(dup2(before, STDERR_FILENO) >= 0);
 	close(before);
@@ -58,43 +35,6 @@ static int listen_to(int (*what)(void *), void *arg)
 	n = fread(said, 1, sizeof(said) - 1, f);
 	said[n] = 0;
 	fclose(f);
-	return code;
-}
-
-struct asked {
-	const char *state, *ifname;
-	struct fleet_number *number;
-	uint32_t control_id;
-};
-
-static int ask(void *arg)
-{
-	struct asked *a = arg;
-
-	return fleet_number(a->state, a->ifname, a->number);
-}
-
-static int use(void *arg)
-{
-	struct asked *a = arg;
-
-	return fleet_number_use(a->number, a->ifname, a->state, a->control_id);
-}
-
-static int number_of(const char *state, const char *ifname, struct fleet_number *number)
-{
-	return listen_to(ask, &(struct asked){state, ifname, number, 0});
-}
-
-/* One agent after the other: what the one of this datapath, in this boot, is told. */
-static int used(const char *boot, uint32_t control_id)
-{
-	struct fleet_number number;
-	int code;
-
-	assert_int_equal(number_of(folder, "a", &number), EXIT_DONE);
-	code = listen_to(use, &(struct asked){boot, "a", &number, control_id});
-	fleet_number_free(&number);
 	return code;
 }
 
@@ -123,36 +63,6 @@ static void test_one_agent_at_a_time(void **unused)
 	assert_int_equal(first.id, second.id);
 	fleet_number_free(&second);
 	fleet_number_free(&other);
-}
-
-/* By its reserve a datapath may go on without its agent. */
-static void test_one_datapath_at_a_time(void **unused)
-{
-	struct fleet_number first, number;
-
-	(void)unused;
-	assert_int_equal(number_of(folder, "a", &first), EXIT_DONE);
-	fleet_number_free(&first);
-	map = 7;
-	looks = 1000;
-	assert_int_equal(used("boot", 7), EXIT_DONE);
-	assert_int_equal(used("boot", 7), EXIT_DONE);
-	assert_int_equal(looks, 1000); /* its own is not looked for */
-	assert_int_equal(used("boot", 12345), EXIT_FAILED);
-	assert_non_null(strstr(said, "/a.member: another pacer of this host has the number in it "
-				     "(control map 7)"));
-	assert_non_null(strstr(said, "--state with a file of its own for a\n"));
-	looks = 3; /* it goes a moment later */
-	assert_int_equal(used("boot", 12345), EXIT_DONE);
-	map = 12345;
-	looks = 1000;
-	assert_int_equal(used("boot", 7), EXIT_FAILED);
-	assert_int_equal(used("another", 7), EXIT_DONE); /* that map is of another boot */
-	map = 8;
-	assert_int_equal(used("another", 9), EXIT_DONE);
-	assert_int_equal(number_of(folder, "a", &number), EXIT_DONE);
-	assert_int_equal(number.id, first.id);
-	fleet_number_free(&number);
 }
 
 static void test_no_number(void **unused)
@@ -212,7 +122,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_one_agent_at_a_time),
-	    cmocka_unit_test(test_one_datapath_at_a_time),
 	    cmocka_unit_test(test_no_number),
 	    cmocka_unit_test(test_a_pipe),
 	};

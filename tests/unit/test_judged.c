@@ -113,6 +113,18 @@ static void test_of_limits_alike(void **unused)
 
 	(void)unused;
 	begin_by("memory: 1M\nrules:\n- name: a\n  limits:\n"
+		 "  - {key: src, packets: 9, window: 1s}\n  - {key: src, gap: 100ms}\n"
+		 "  - {key: src+vlan, gap: 1ms}\n");
+	for (int limit = 0; limit < 2; limit++) { /* the gap is in the window's limiter */
+		struct pacer_sample_item item = judged_by_limit(0, 7, 0);
+		struct pacer_packet seen;
+
+		item.reason = limit ? PACER_DENY_GAP : PACER_DENY_WINDOW;
+		assert_int_equal(bin.rule[0].n_limiters, 2);
+		assert_int_equal(judged_limiter(&by, 0, &item, &seen), 0);
+	}
+	judged_close(&by);
+	begin_by("memory: 1M\nrules:\n- name: a\n  limits:\n"
 		 "  - {key: src+ttl, packets: 9, window: 1s}\n  - {key: src, gap: 1ms}\n"
 		 "  - {key: src, rate: 9/s, burst: 5}\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -181,7 +181,8 @@ static void test_attributes(void **unused)
 	(void)unused;
 	put("policy", "old");
 	assert_int_equal(chmod("policy", 0600), 0);
-	if (setxattr("policy", "system.posix_acl_access", acl, sizeof(acl), 0) ||
+	if (setxattr(".", "system.posix_acl_default", acl, sizeof(acl), 0) ||
+	    setxattr("policy", "system.posix_acl_access", acl, sizeof(acl), 0) ||
 	    setxattr("policy", "user.note", "mine", 4, 0)) {
 		printf("# not tried: this file system has no ACLs, or no notes: %s\n",
 		       strerror(errno));
@@ -198,6 +199,16 @@ static void test_attributes(void **unused)
 	assert_memory_equal(is, acl, sizeof(acl));
 	assert_int_equal(getxattr("policy", "user.note", note, sizeof(note)), 4);
 	assert_string_equal(note, "mine");
+	/* None comes of the folder. */
+	assert_int_equal(removexattr("policy", "system.posix_acl_access"), 0);
+	assert_int_equal(chmod("policy", 0640), 0);
+	assert_int_equal(write_beside(&file, "policy", "newer"), 0);
+	assert_int_equal(new_file_commit(&file), 0);
+	new_file_drop(&file);
+	assert_int_equal(getxattr("policy", "system.posix_acl_access", is, sizeof(is)), -1);
+	assert_int_equal(errno, ENODATA);
+	assert_int_equal(stat("policy", &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
 }
 
 static void test_dropped(void **unused)

@@ -1066,7 +1066,17 @@ static void test_no_room_here_is_no_room_for_ever(void **unused)
 	assert_null(shared_take(&s, &i));
 	shared_free(&s);
 
-	read_nothing(&s); /* nor is what has ended meanwhile */
+	read_nothing(&s); /* nor is what was made here since */
+	shared_there(&s, "k", WORD(20 * S), 9, now);
+	i = 0;
+	shared_taken(&s, shared_take(&s, &i), false);
+	says(&s, now + 30 * S, 10);
+	shared_again(&s, now);
+	i = 0;
+	assert_null(shared_take(&s, &i));
+	shared_free(&s);
+
+	read_nothing(&s); /* nor what has ended meanwhile */
 	shared_there(&s, "k", WORD(20 * S), 9, now);
 	i = 0;
 	shared_taken(&s, shared_take(&s, &i), false);

@@ -281,8 +281,10 @@ static void say_state(struct agent *g)
 		    "their policies are the same",
 		    g->talk.strangers, g->talk.strangers == 1 ? " is" : "s are", g->fleet.name);
 	else if (g->slow)
-		say(g, "the store is slow: its session lasts 10 s and takes more than 3 to renew: "
-		       "shares, bans and sets change late, and from 10 s on this host denies");
+		say(g,
+		    "the store is slow: to renew the session of 10 s takes more than 3 s: shares, "
+		    "bans and sets change late, from 4 s on not at all, and from 5 s on shares "
+		    "lapse: look at its load, and at the way to it");
 	else if (m->session)
 		say(g, "%zu limit%s divided in fleet %s of %u member%s", n,
 		    n == 1 ? " is" : "s are", g->fleet.name, g->talk.members,
@@ -666,9 +668,25 @@ static const char *kept_before(const struct agent *g)
 	return "";
 }
 
+/* The pacer's; 0: it cannot be found, as its agent will say. */
+static uint32_t state_of(const char *ifname)
+{
+	struct policy_error unsaid;
+	struct attached a;
+	uint32_t control_id;
+
+	if (attached_find(ifname, &a, &unsaid))
+		return 0;
+	control_id = a.control_id;
+	attached_release(&a);
+	return control_id;
+}
+
 /* What an agent of the next pacer finds, and nobody else has until it gives it back. */
 static void say_stays(struct agent *g)
 {
+	if (g->member.taken || state_of(g->ifname))
+		return;
 	for (uint32_t i = 0; i < g->member.shares; i++)
 		if (kept_for_sure(g, i)) {
 			say(g,
@@ -721,7 +739,7 @@ static bool keep_up(struct agent *g, struct policy_error *error)
 	if (g->moved)
 		return true;
 	if (changed(g) && follow(g, error)) {
-		if (error->line == POLICY_NO_MEMORY || g->anew)
+		if (error->line == POLICY_NO_MEMORY || (g->anew && !g->leave_by_ns))
 			return false;
 		g->moved = true;
 		tell_nothing(g); /* it may have told something since the policy took it away */
@@ -774,9 +792,6 @@ static int begin(struct agent *g, const struct options *o)
 		return gave_up("fleet",
 			       "the kernel does not say which boot this is: see that /proc "
 			       "is mounted");
-	code = fleet_number_use(&g->number, g->ifname, clocks.boot_id, g->a.control_id);
-	if (code)
-		return code;
 	snprintf(g->talk.token.boot, sizeof(g->talk.token.boot), "%s", clocks.boot_id);
 	g->talk.token.datapath = g->a.control_id;
 	g->member.id = g->talk.token.id;
@@ -836,20 +851,6 @@ struct several {
 	size_t n;		       /* that were begun */
 	int ready[2];
 };
-
-/* 0: it cannot be found, as its agent will say. */
-static uint32_t state_of(const char *ifname)
-{
-	struct policy_error unsaid;
-	struct attached a;
-	uint32_t control_id;
-
-	if (attached_find(ifname, &a, &unsaid))
-		return 0;
-	control_id = a.control_id;
-	attached_release(&a);
-	return control_id;
-}
 
 /* What shares its state with one before has the agent of that. */
 static void find_states(struct several *s, const struct options *o)
@@ -955,10 +956,26 @@ static int worst(const struct several *s)
 /* Those that have failed beside others, once there is a pacer on their interface. */
 static void begin_again(struct several *s, struct options *o)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (!s->child[i] && s->code[i] && host_now_ns() >= s->again_ns[i] &&
-		    state_of(s->ifname[i]) && !start(s, o, i))
+	for (size_t i = 0; i < s->n; i++) {
+		uint32_t control_id;
+
+		if (s->child[i] || !s->code[i] || host_now_ns() < s->again_ns[i])
+			continue;
+		control_id = state_of(s->ifname[i]);
+		if (control_id != s->control_id[i]) /* it did not end by a fault */
+			s->again_s[i] = AGAIN_MIN_S;
+		s->control_id[i] = control_id;
+		if (control_id && !start(s, o, i))
 			s->again_ns[i] = host_now_ns() + AGAIN_MAX_S * SECOND_NS;
+	}
+}
+
+/* Who is told to end now has not failed for those that were to be begun again. */
+static void forget_waiting(struct several *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->child[i])
+			s->code[i] = EXIT_DONE;
 }
 
 /* Has each said that it is ready? A byte each; none is waited for. */
@@ -1003,6 +1020,8 @@ static int run_several(struct options *o)
 			(void)sigtimedwait(&one_ended, NULL, &look);
 		else
 			ending = ends_wait(LOOK_MS * 1000000ull);
+		if (ending && told)
+			forget_waiting(&s);
 		(void)notify_again();
 		if (!told && all_ready(&s, &ready)) {
 			(void)notify_ready(NULL);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -13,14 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bpf/bpf.h>
-
 #include "cli/cmd.h"
 #include "config/durable.h"
-
-#define TEXT_MAX 128
-#define LOOKS	 60
-#define LOOK_MS	 50
 
 /* It may have been removed, and another drawn, before it was locked. */
 static int lock(FILE *f, const char *name)
@@ -49,13 +42,10 @@ static int read_locked(FILE *f, const char *name, uint64_t *id)
 /* ESPIPE: it is no regular file. The signals of the agent would wait for who writes to a pipe. */
 static FILE *open_file(const char *name)
 {
-	const int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	int fd = open(name, O_RDWR | flags), why;
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), why;
 	struct stat st;
 	FILE *f = NULL;
 
-	if (fd < 0 && (errno == EACCES || errno == EROFS || errno == EISDIR))
-		fd = open(name, O_RDONLY | flags); /* then it does not say who has it */
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &st)) {
@@ -117,10 +107,10 @@ static void name_of(const char *state, const char *ifname, char name[PATH_MAX])
 
 int fleet_number(const char *state, const char *ifname, struct fleet_number *number)
 {
-	char *const name = number->name;
+	char name[PATH_MAX];
 	int why;
 
-	memset(number, 0, sizeof(*number));
+	*number = (struct fleet_number){0};
 	name_of(state, ifname, name);
 	if (!read_number(name, number) ||
 	    (errno == ENOENT && !make_number(name) && !read_number(name, number)))
@@ -143,54 +133,6 @@ int fleet_number(const char *state, const char *ifname, struct fleet_number *num
 			      ? "make that folder for the user who runs this"
 			      : "see that it can be written to");
 	return EXIT_FAILED;
-}
-
-/* 0: no other datapath of this boot had the number last. */
-static uint32_t used_by(FILE *f, const char *boot_id, uint32_t control_id)
-{
-	char text[TEXT_MAX] = "", boot[64];
-	uint32_t by;
-
-	(void)fgets(text, sizeof(text), f);
-	return sscanf(text, "%63s %" SCNu32 "\n", boot, &by) == 2 && !strcmp(boot, boot_id) &&
-		       by != control_id
-		   ? by
-		   : 0;
-}
-
-/* A map outlasts its program for a moment. Who may not ask is told that it is gone. */
-static bool is_there(uint32_t control_id)
-{
-	for (int i = 0; i < LOOKS; i++) {
-		int fd = bpf_map_get_fd_by_id(control_id);
-
-		if (fd < 0)
-			return false;
-		close(fd);
-		(void)poll(NULL, 0, LOOK_MS);
-	}
-	return true;
-}
-
-int fleet_number_use(struct fleet_number *number, const char *ifname, const char *boot_id,
-		     uint32_t control_id)
-{
-	const uint32_t by = used_by(number->file, boot_id, control_id);
-	char text[TEXT_MAX];
-	int len;
-
-	if (by && is_there(by)) {
-		complaint("%s: another pacer of this host has the number in it (control map "
-			  "%" PRIu32 "), and may go on with its reserve: take that off, or say "
-			  "--state with a file of its own for %s",
-			  number->name, by, ifname);
-		return EXIT_FAILED;
-	}
-	len = snprintf(text, sizeof(text), "%016" PRIx64 "\n%s %" PRIu32 "\n", number->id, boot_id,
-		       control_id);
-	if (pwrite(fileno(number->file), text, (size_t)len, 0) == len)
-		(void)!ftruncate(fileno(number->file), len);
-	return EXIT_DONE;
 }
 
 void fleet_number_free(struct fleet_number *number)

@@ -58,27 +58,39 @@ int new_file_hold(struct new_file *file, const char *name)
 	return file->fd < 0 ? errno : 0;
 }
 
-/* Who may read it beside its mode says (an ACL), and notes; none of what is said of its content. */
+#define ACL "system.posix_acl_access"
+
+/* Who may read it beside its mode says, and notes; none of what is said of its content. */
 static bool is_kept(const char *name)
 {
-	return !strncmp(name, "system.", 7) || !strncmp(name, "user.", 5);
+	return !strcmp(name, ACL) || !strcmp(name, "system.nfs4_acl") || !strncmp(name, "user.", 5);
 }
 
-/* 0, or why it could not be kept. A file system that has none has nothing to keep. */
+/* 0, or why it could not be kept. */
+static int keep_attribute(int from, int to, const char *name)
+{
+	static char value[NAMES_MAX];
+	ssize_t size = fgetxattr(from, name, value, sizeof(value));
+
+	if (size < 0)
+		return errno == ENODATA ? 0 : errno; /* it was taken off meanwhile */
+	return fsetxattr(to, name, value, (size_t)size, 0) ? errno : 0;
+}
+
+/* The folder may give its files an ACL. A file system that has none has nothing to keep. */
 static int keep_attributes(int from, int to)
 {
-	static char names[NAMES_MAX], value[NAMES_MAX];
+	static char names[NAMES_MAX];
 	ssize_t n = flistxattr(from, names, sizeof(names));
+	int err = 0;
 
 	if (n < 0)
 		return errno == ENOTSUP ? 0 : errno;
-	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
-		ssize_t size = is_kept(name) ? fgetxattr(from, name, value, sizeof(value)) : -1;
-
-		if (is_kept(name) && (size < 0 || fsetxattr(to, name, value, (size_t)size, 0)))
-			return errno;
-	}
-	return 0;
+	(void)fremovexattr(to, ACL);
+	for (const char *name = names; !err && name < names + n; name += strlen(name) + 1)
+		if (is_kept(name))
+			err = keep_attribute(from, to, name);
+	return err;
 }
 
 int new_file_write(struct new_file *file, const char *text)

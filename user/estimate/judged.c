@@ -82,8 +82,10 @@ static int fits(const struct pacer_limiter *t, const struct pacer_sample_item *i
 	const struct limit_kind *kind = kind_of_limiter(t);
 	bool by_ttl = t->mask6[PACER_WORD_META] & PACER_META_TTL;
 
-	return 1 + (!by_ttl || seen->key[PACER_WORD_META] & PACER_META_TTL) +
-	       2 * (kind && kind->reason == item->reason);
+	bool by_reason = item->reason == PACER_DENY_GAP ? t->gap_ns > 0 /* beside a window, too */
+							: kind && kind->reason == item->reason;
+
+	return 1 + (!by_ttl || seen->key[PACER_WORD_META] & PACER_META_TTL) + 2 * by_reason;
 }
 
 int judged_limiter(const struct judged_by *by, size_t rule, const struct pacer_sample_item *item,

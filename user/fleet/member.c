@@ -6,6 +6,7 @@
 #include "port.h"
 
 #define PAUSE_NS 4000000ull /* for each member: a write, and what leads to it */
+#define TURNS	 4
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -636,14 +637,18 @@ static bool send_write(struct fleet_member *m, uint64_t now_ns, bool unread,
 }
 
 /*
- * Between two renewals of which the second is due as the first is answered: a write, or what hosts
- * share beside their limits. What there is to read a renewal has read.
+ * Between two renewals of which the second is due as the first is answered: a write, which is one
+ * call beside three and three; or once in a while what hosts share beside their limits. What there
+ * is to read a renewal has read.
  */
 static bool take_turn(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
 {
 	m->turn = false;
-	m->yields = !m->yields;
-	return !m->yields && now_ns < fleet_end_ns(m) && send_write(m, now_ns, false, r);
+	m->turns = (m->turns + 1) % TURNS;
+	if (!m->turns)
+		return false;
+	return (now_ns < fleet_end_ns(m) && send_write(m, now_ns, false, r)) ||
+	       send_renewal(m, now_ns, r);
 }
 
 static bool next_request(struct fleet_member *m, uint64_t now_ns, struct fleet_request *r)
@@ -761,8 +766,8 @@ static void renewed(struct fleet_member *m, uint64_t now_ns, const struct fleet_
 	m->hurry = !a->done && !m->taken;
 	if (a->done)
 		m->renewed_ns = PACER_FAULT(END_FROM_ANSWER) ? now_ns : m->flight_ns;
-	m->turn = a->done && now_ns >= renew_at(m);
-	m->yields &= m->turn;
+	m->turn = a->done && now_ns >= renew_at(m) && now_ns - m->flight_ns < m->ttl_ns / 7 * 3;
+	m->turns = m->turn ? m->turns : 0;
 }
 
 /* Are the cells in the store, for this session? */

@@ -155,7 +155,7 @@ struct fleet_member {
 	uint64_t retry_ns;   /* when to ask again for a name that is taken */
 	bool hurry;	     /* renew it now */
 	bool turn;	     /* the store is slow, and this due again: something goes before it, */
-	bool yields;	     /* ... by turns a write, and what is none of a limit's */
+	uint8_t turns;	     /* ... a write; or each fourth time what is of no limit */
 	bool stale;	     /* the records are to be read ... */
 	uint64_t read_ns;    /* ... by then, or as soon as there is something to write */
 	uint64_t number;     /* of the last request */
