@@ -889,7 +889,6 @@ static bool start(struct several *s, struct options *o, size_t i)
 	if (child < 0)
 		return false;
 	s->child[i] = child;
-	s->code[i] = 0;
 	s->begun_ns[i] = host_now_ns();
 	return true;
 }
