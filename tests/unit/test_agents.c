@@ -27,7 +27,7 @@
 
 /* One agent each: '.' works until it is told to end, '!' is ready before, 'k' is killed at once,
  * 'f' fails at once, 'c' cannot be begun. 'r' is ready, and fails once all are; 't' tells the whole
- * to end, and works until it is told to. */
+ * to end, and works until it is told to. 'x' is '!', and fails as it ends. */
 static const char *script;
 static bool no_pipe;
 static int ready;
@@ -110,14 +110,14 @@ pid_t __wrap_fork(void)
 		raise(SIGKILL);
 	if (is == 'f')
 		_exit(EXIT_FAILED);
-	if ((is == '!' || is == 'r') && write(ready, "", 1) != 1)
+	if ((is == '!' || is == 'x' || is == 'r') && write(ready, "", 1) != 1)
 		_exit(EXIT_WRONG);
 	if (is == 'r')
 		_exit(recv(told_fd, &told, sizeof(told), 0) > 0 ? EXIT_FAILED : EXIT_WRONG);
 	if (is == 't')
 		kill(getppid(), SIGTERM);
 	sigwait(&signals, &told);
-	_exit(EXIT_DONE);
+	_exit(is == 'x' ? EXIT_FAILED : EXIT_DONE);
 }
 
 /* What `fleet` of so many interfaces ends with, and what it says. */
@@ -242,8 +242,9 @@ static void test_begun_again(void **unused)
 {
 	static const struct {
 		const char *agents;
-		int gone;
-	} rows[] = {{"!rt", 0}, {"r!t", 0}, {"!rft", 0}, {"!rkct", 0}, {"!rt", 3}};
+		int gone, code;
+	} rows[] = {{"!rt", 0, EXIT_DONE}, {"r!t", 0, EXIT_DONE},   {"!rft", 0, EXIT_DONE},
+		    {"!rt", 3, EXIT_DONE}, {"!rkct", 0, EXIT_DONE}, {"xrt", 0, EXIT_FAILED}};
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	sigset_t signals;
 	char said[2000];
@@ -267,7 +268,7 @@ static void test_begun_again(void **unused)
 		assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
 		gone = rows[i].gone;
 		states = "ab";
-		assert_int_equal(fleet_of(2, rows[i].agents, "/", said), EXIT_DONE);
+		assert_int_equal(fleet_of(2, rows[i].agents, "/", said), rows[i].code);
 		assert_string_equal(said, strchr(rows[i].agents, 'k')
 					      ? "xdp-pacer: a1: its agent was ended by signal 9\n"
 					      : "");

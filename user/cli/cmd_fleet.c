@@ -1017,9 +1017,7 @@ static int run_several(struct options *o)
 	while (take_ended(&s)) {
 		if (ending)
 			(void)sigtimedwait(&one_ended, NULL, &look);
-		else
-			ending = ends_wait(LOOK_MS * 1000000ull);
-		if (ending && told)
+		else if ((ending = ends_wait(LOOK_MS * 1000000ull)) && told)
 			forget_waiting(&s);
 		(void)notify_again();
 		if (!told && all_ready(&s, &ready)) {
