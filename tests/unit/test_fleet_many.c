@@ -150,9 +150,9 @@ static void a_slow_store(void **unused)
 		assert_true(share_of(&hosts[0]) && share_of(&hosts[1]));
 	}
 	slow_ns = 1600 * MS; /* a renewal and nothing else is done in time */
-	run(evenly, 30);
+	run(fluctuates, 30);
 	for (uint64_t begun = now; now - begun < 60 * S;) {
-		step_of(evenly, now, 50 * MS);
+		step_of(fluctuates, now, 50 * MS);
 		assert_true(share_of(&hosts[0]) && share_of(&hosts[1]));
 	}
 	assert_int_equal(joins, 2); /* neither has lost its session */
