@@ -52,8 +52,7 @@ static const struct {
     /* what follows a SYN is as needed as that */
     {"else: drop\n" RULES "  - {name: n, match: {proto: icmpv6}, verdict: pass}\n"
      "  - {name: t, match: {proto: tcp, flags: \"syn / syn,ack,fin,rst\"}, limits: [{key: src, "
-     "rate: "
-     "20/s, burst: 20}]}\n",
+     "rate: 20/s, burst: 20}]}\n",
      SSH4 | SSH6},
     {RULES "  - {name: t, match: {src: 0.0.0.0/0, flags: ack}, verdict: drop}\n", SSH4},
     /* who is on the list comes in, but nobody's neighbours are on it */

@@ -24,7 +24,10 @@ struct new_file {
 	sigset_t before;
 };
 
-/* A link is followed. Whatever it and the next two return, new_file_drop ends it. */
+/*
+ * A link is followed. Who has the file locked is waited for, for 10 s at most: new_file_commit
+ * looks whether the file is as it was. Whatever it and the next two return, new_file_drop ends it.
+ */
 int new_file_hold(struct new_file *file, const char *name);
 /*
  * Writes the text beside the file that is held, with its owner, mode, ACL and notes (user.*). From

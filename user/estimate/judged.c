@@ -81,7 +81,6 @@ static int fits(const struct pacer_limiter *t, const struct pacer_sample_item *i
 {
 	const struct limit_kind *kind = kind_of_limiter(t);
 	bool by_ttl = t->mask6[PACER_WORD_META] & PACER_META_TTL;
-
 	bool by_reason = item->reason == PACER_DENY_GAP ? t->gap_ns > 0 /* beside a window, too */
 							: kind && kind->reason == item->reason;
 

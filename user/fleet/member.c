@@ -6,7 +6,7 @@
 #include "port.h"
 
 #define PAUSE_NS 4000000ull /* for each member: a write, and what leads to it */
-#define TURNS	 4
+#define TURNS	 4	    /* at a slow store, of which one is for what is of no limit */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {

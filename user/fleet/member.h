@@ -45,7 +45,10 @@
  *
  * Error: a member that cannot reach the store denies all but its reserve from the end of its
  * session on. What changes hands cools for memory_ns before. Units that a member lost with its
- * session are free for others after ttl_ns and memory_ns at most, by the store's clock.
+ * session are free for others after ttl_ns and memory_ns at most, by the store's clock. Where the
+ * store is so slow that a renewal is due again as it is answered, shares change late: one write
+ * goes between two renewals, and none where a write and two renewals take longer than the session
+ * lasts.
  *
  * Concurrency: one caller at a time. Requests are made one after the other.
  *
