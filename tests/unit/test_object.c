@@ -589,8 +589,8 @@ static void test_over_another(void **unused)
 		assert_null(o);
 		assert_string_equal(error.text,
 				    "eth0: its pacer's maps are not those of this program: "
-				    "`xdp-pacer load eth0 --replace -c POLICY` takes over, with "
-				    "new state");
+				    "`xdp-pacer save eth0 FILE`, then `xdp-pacer load eth0 "
+				    "--replace --restore FILE -c POLICY` takes over");
 	}
 	left_out = -1;
 	for (odd = 0; odd < 3; odd++)
