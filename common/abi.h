@@ -775,7 +775,7 @@ union pacer_allowed {
 struct pacer_share {
 	__u64 id;    /* of the limit; 0: of none */
 	__u64 word;  /* until when, and how much until then (pacer_share_word) */
-	__u64 floor; /* how much from then on; 0: nothing */
+	__u64 floor; /* how much from then on, and of whose (pacer_share_floor); 0: nothing */
 	__u64 said;  /* by the agent, for the tools: pacer_share_said */
 };
 

@@ -83,6 +83,25 @@ PACER_INLINE __u32 pacer_share_now(const struct pacer_share *share, __u64 id, __
 	return pacer_share_value(pacer_load64(&share->floor));
 }
 
+/* Of a member of a fleet by its id, in the bits of a floor that packets do not look at. Not 0. */
+PACER_INLINE __u64 pacer_share_mark(__u64 member)
+{
+	return member % ((1ull << (64 - PACER_SHARE_BITS)) - 1) + 1;
+}
+
+/* The word of a floor of `value` (PACER_SHARE_VALUE_MAX at most), a part of that member's reserve.
+ */
+PACER_INLINE __u64 pacer_share_floor(__u32 value, __u64 member)
+{
+	return value ? pacer_share_mark(member) << PACER_SHARE_BITS | value : 0;
+}
+
+/* Whose reserve a floor is a part of: pacer_share_mark; 0: nobody's, or it was not said. */
+PACER_INLINE __u64 pacer_share_floor_of(__u64 floor)
+{
+	return pacer_share_value(floor) ? floor >> PACER_SHARE_BITS : 0;
+}
+
 /* What the agent says of a share: how many members there are, and when the store answered last. */
 PACER_INLINE __u64 pacer_share_said(__u32 members, __u64 answered_ns)
 {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,10 +16,32 @@
 
 #include "cli/cmd.h"
 #include "cli/fleet_number.h"
+#include "live/fleet_reserve.h"
 
 static char folder[] = "/tmp/pacer-number-XXXXXX", said[2000];
 
-static int number_of(const char *state, const char *ifname, struct fleet_number *number)
+/* The datapath that goes on with this member's reserve, for so many looks. */
+static uint64_t reserve_of;
+static uint32_t looks;
+
+uint32_t fleet_reserve_elsewhere(uint64_t member, uint32_t but)
+{
+	assert_int_equal(but, 12345);
+	return member == reserve_of && looks && looks-- ? 7 : 0;
+}
+
+static uint64_t waited_ms;
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	(void)fds;
+	(void)n;
+	waited_ms += (uint64_t)ms;
+	return 0;
+}
+
+static int listen_to(int (*what)(void *), void *arg)
 {
 	FILE *f = tmpfile();
 	int before = dup(STDERR_FILENO), code;
@@ -27,7 +50,7 @@ static int number_of(const char *state, const char *ifname, struct fleet_number 
 	assert_non_null(f);
 	fflush(NULL);
 	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
-	code = fleet_number(state, ifname, number);
+	code = what(arg);
 	fflush(stderr);
 	assert_true(dup2(before, STDERR_FILENO) >= 0);
 	close(before);
@@ -36,6 +59,28 @@ static int number_of(const char *state, const char *ifname, struct fleet_number 
 	said[n] = 0;
 	fclose(f);
 	return code;
+}
+
+struct asked {
+	const char *state, *ifname;
+	struct fleet_number *number;
+};
+
+static int ask(void *arg)
+{
+	struct asked *a = arg;
+
+	return fleet_number(a->state, a->ifname, a->number);
+}
+
+static int ask_alone(void *arg)
+{
+	return fleet_number_alone(arg, "a", 12345);
+}
+
+static int number_of(const char *state, const char *ifname, struct fleet_number *number)
+{
+	return listen_to(ask, &(struct asked){state, ifname, number});
 }
 
 static const char *in_folder(const char *name)
@@ -63,6 +108,33 @@ static void test_one_agent_at_a_time(void **unused)
 	assert_int_equal(first.id, second.id);
 	fleet_number_free(&second);
 	fleet_number_free(&other);
+}
+
+/* By its reserve a datapath may go on without its agent. */
+static void test_one_datapath_at_a_time(void **unused)
+{
+	struct fleet_number number;
+
+	(void)unused;
+	assert_int_equal(number_of(folder, "a", &number), EXIT_DONE);
+	assert_int_equal(listen_to(ask_alone, &number), EXIT_DONE);
+	assert_int_equal(waited_ms, 0);
+	reserve_of = number.id;
+	looks = 1000;
+	assert_int_equal(listen_to(ask_alone, &number), EXIT_FAILED);
+	assert_in_range(waited_ms, 3000, 3100);
+	assert_non_null(strstr(said,
+			       "/a.member: another pacer of this host goes on with the reserve "
+			       "of the number in it (control map 7)"));
+	assert_non_null(strstr(said, "--state with a file of its own for a\n"));
+	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+	looks = 60; /* it goes a moment later */
+	assert_int_equal(listen_to(ask_alone, &number), EXIT_DONE);
+	assert_string_equal(said, "");
+	reserve_of = number.id + 1;
+	looks = 1000;
+	assert_int_equal(listen_to(ask_alone, &number), EXIT_DONE);
+	fleet_number_free(&number);
 }
 
 static void test_no_number(void **unused)
@@ -122,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_one_agent_at_a_time),
+	    cmocka_unit_test(test_one_datapath_at_a_time),
 	    cmocka_unit_test(test_no_number),
 	    cmocka_unit_test(test_a_pipe),
 	};

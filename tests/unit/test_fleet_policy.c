@@ -42,7 +42,7 @@ struct fleet_held fleet_held(const struct attached *a, const struct fleet_limit 
 
 static size_t n_told; /* places that were told, and what */
 static uint8_t told_at[8];
-static uint64_t told_units;
+static uint64_t told_units, told_of;
 static int hold_fails; /* the place where it does */
 static size_t n_said;  /* places that were told what the store said */
 
@@ -54,6 +54,7 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 		return policy_fail(e, 0, "no");
 	told_at[n_told++] = limit->at;
 	told_units = to->units;
+	told_of = to->member;
 	return 0;
 }
 
@@ -261,8 +262,11 @@ static void test_another_unit(void **unused)
 	assert_false(m.share[0].read || m.share[0].leaving);
 	n_told = 0;
 	hold_fails = -1;
+	m.id = 77;
+	divide();
 	assert_int_equal(fleet_tell(&of, NULL, 1, &p, &error), 0);
 	assert_int_equal(n_told, 1);
+	assert_int_equal(told_of, 77); /* whose reserve it is */
 	assert_int_equal(told_at[0], 7);
 	assert_int_equal(fleet_tell(&of, NULL, 0, &p, &error), 0);
 	assert_int_equal(n_told, 3);

@@ -94,6 +94,13 @@ static bool keeps_keys(const struct fleet_held *was, const struct fleet_held *to
 	return true;
 }
 
+/* Whose reserve packets go on with in the end. */
+static void is_of(uint64_t member, uint64_t floor)
+{
+	assert_int_equal(pacer_share_floor_of(control.share[limit.at].floor),
+			 floor ? pacer_share_mark(member) : 0);
+}
+
 static void hold(const struct fleet_held *to)
 {
 	for (uint32_t k = 0; k < KEYS; k++) {
@@ -192,9 +199,11 @@ static void a_wait_that_fails(void **unused)
 			new[k] = fleet_judged_by(&limit, &to, &key[k]);
 		}
 		to.floor = draw() % 101;
+		to.member = 1 + draw() % 3;
 		floor = fleet_held(&a, &limit).floor;
 		grace_fails = 1 + draw() % 4;
 		if (!fleet_hold(&a, &limit, &to, &error)) {
+			is_of(to.member, to.floor);
 			was = to;
 			continue;
 		}

@@ -326,12 +326,56 @@ static void test_untold(void **unused)
 	assert_int_equal(look(NULL), 0);
 }
 
+/* Whichever interface carries it, and where none can be asked. */
+static void test_carried(void **unused)
+{
+	(void)unused;
+	begin(20);
+	assert_int_equal(partners_carried(STATE), 0); /* they are only open */
+	assert_int_equal(partners_carried(STATE + 1), 0);
+	for (size_t i = 0; i < 4; i++) {
+		begin(20);
+		carried = having[i];
+		assert_int_equal(partners_carried(STATE), 1);
+		assert_int_equal(partners_carried(STATE + 1), 0);
+	}
+	begin(20);
+	called = 20;
+	assert_int_equal(partners_carried(STATE), 1);
+	begin(20);
+	carried = 30; /* which has another map */
+	assert_int_equal(partners_carried(STATE), 0);
+	begin(20);
+	hidden = true;
+	assert_int_equal(partners_carried(STATE), -1);
+	assert_int_equal(partners_carried(STATE + 1), 0);
+	carried = 20; /* the last of them */
+	assert_int_equal(partners_carried(STATE), 1);
+	begin(20);
+	blind = true;
+	assert_int_equal(partners_carried(STATE), -1);
+	begin(20);
+	unlisted = true;
+	assert_int_equal(partners_carried(STATE), -1);
+	begin(20);
+	unread = 10;
+	cause = ENOMEM;
+	assert_int_equal(partners_carried(STATE), -1);
+	carried = 20;
+	assert_int_equal(partners_carried(STATE), 1);
+	begin(0);
+	unread = 30;
+	cause = ENOENT; /* it has ended */
+	assert_int_equal(partners_carried(STATE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_here),
 	    cmocka_unit_test(test_elsewhere),
 	    cmocka_unit_test(test_untold),
+	    cmocka_unit_test(test_carried),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static void a_share_is_a_plain_limit_of_its_value(void **unused)
 			}
 			if (!(draw() % 256)) {
 				floor = draw() & 1 ? value_of(1, 4) : 0;
-				share[AT].floor = floor;
+				share[AT].floor = pacer_share_floor(floor, draw());
 			}
 			counts = now_ns < until_ns ? value : floor;
 			ended += now_ns >= until_ns;
@@ -374,6 +374,23 @@ static void words(void **unused)
 			until_ns = PACER_SHARE_END_MAX;
 		assert_int_equal(pacer_share_value(word), value);
 		assert_true(end_ns <= until_ns && until_ns - end_ns < 1u << PACER_SHARE_TICK);
+	}
+}
+
+/* Of a floor packets see the value alone, and tools whose it is. */
+static void floors(void **unused)
+{
+	(void)unused;
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint32_t value = i ? draw() & PACER_SHARE_VALUE_MAX : 0;
+		uint64_t member = ((uint64_t)draw() << 32 | draw()) >> draw() % 64;
+		uint64_t floor = pacer_share_floor(value, member), of = pacer_share_floor_of(floor);
+		struct pacer_share s = {.id = ID, .floor = floor};
+
+		assert_int_equal(pacer_share_now(&s, ID, 0, 1), value);
+		assert_int_equal(of, value ? pacer_share_mark(member) : 0);
+		assert_true(!value == !of && !value == !floor);
+		assert_int_not_equal(pacer_share_mark(member), pacer_share_mark(member + 1));
 	}
 }
 
@@ -831,6 +848,7 @@ int main(void)
 	    cmocka_unit_test(it_ends_when_it_says),
 	    cmocka_unit_test(a_short_way_of_its_own),
 	    cmocka_unit_test(words),
+	    cmocka_unit_test(floors),
 	    cmocka_unit_test(times),
 	    cmocka_unit_test(clocks_that_drift),
 	    cmocka_unit_test(who_shares_with_whom),

@@ -783,6 +783,10 @@ static int begin(struct agent *g, const struct options *o)
 	code = fleet_number(o->state, g->ifname, &g->number);
 	if (code)
 		return code;
+	code = fleet_number_alone(&g->number, g->ifname, g->a.control_id);
+	if (code)
+		return code;
+	g->member.id = g->number.id;
 	g->sole_fd = sole_agent(&g->a, &error);
 	file_lock_briefly(true); /* from now on: its session is to be renewed meanwhile */
 	if (g->sole_fd < 0 || follow(g, &error)) /* which writes where another agent would */
@@ -794,7 +798,6 @@ static int begin(struct agent *g, const struct options *o)
 			       "is mounted");
 	snprintf(g->talk.token.boot, sizeof(g->talk.token.boot), "%s", clocks.boot_id);
 	g->talk.token.datapath = g->a.control_id;
-	g->member.id = g->talk.token.id;
 	g->member.ttl_ns = TTL_S * SECOND_NS;
 	g->member.begun_ns = host_now_ns();
 	fleet_start(&g->member);

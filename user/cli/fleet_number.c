@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +15,10 @@
 
 #include "cli/cmd.h"
 #include "config/durable.h"
+#include "live/fleet_reserve.h"
+
+#define LOOKS	60
+#define LOOK_MS 50
 
 /* It may have been removed, and another drawn, before it was locked. */
 static int lock(FILE *f, const char *name)
@@ -107,10 +112,10 @@ static void name_of(const char *state, const char *ifname, char name[PATH_MAX])
 
 int fleet_number(const char *state, const char *ifname, struct fleet_number *number)
 {
-	char name[PATH_MAX];
+	char *const name = number->name;
 	int why;
 
-	*number = (struct fleet_number){0};
+	memset(number, 0, sizeof(*number));
 	name_of(state, ifname, name);
 	if (!read_number(name, number) ||
 	    (errno == ENOENT && !make_number(name) && !read_number(name, number)))
@@ -132,6 +137,23 @@ int fleet_number(const char *state, const char *ifname, struct fleet_number *num
 			  why == ENOENT || why == EACCES
 			      ? "make that folder for the user who runs this"
 			      : "see that it can be written to");
+	return EXIT_FAILED;
+}
+
+int fleet_number_alone(const struct fleet_number *number, const char *ifname, uint32_t control_id)
+{
+	uint32_t other = 0;
+
+	for (int i = 0; i <= LOOKS; i++) {
+		other = fleet_reserve_elsewhere(number->id, control_id);
+		if (!other)
+			return EXIT_DONE;
+		(void)poll(NULL, 0, LOOK_MS);
+	}
+	complaint("%s: another pacer of this host goes on with the reserve of the number in it "
+		  "(control map %" PRIu32 "): take it off, or start its agent by that number and "
+		  "stop it, or say --state with a file of its own for %s",
+		  number->name, other, ifname);
 	return EXIT_FAILED;
 }
 

@@ -178,6 +178,7 @@ int fleet_divide(struct fleet_divided *of, struct fleet_member *m, const struct 
 
 	was = *of;
 	memset(of, 0, sizeof(*of));
+	of->member = m->id;
 	of->n = fleet_limits(a, of->limit);
 	split_twins(of);
 	share = calloc(of->n + was.n + 1, sizeof(*share));
@@ -280,8 +281,9 @@ static int tell_one(const struct fleet_divided *of, const struct attached *a,
 		    const struct fleet_limit *limit, const struct fleet_picture *p,
 		    struct policy_error *error)
 {
-	const struct fleet_held to = fleet_keys_held(limit, p);
+	struct fleet_held to = fleet_keys_held(limit, p);
 
+	to.member = of->member;
 	return limit->draining && !has_place(of, limit) ? 0 : fleet_hold(a, limit, &to, error);
 }
 

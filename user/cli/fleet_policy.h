@@ -27,6 +27,7 @@
 
 /* The limits whose shares the member has, each in the same place as its share. */
 struct fleet_divided {
+	uint64_t member; /* its id */
 	struct fleet_limit limit[FLEET_DIVIDED];
 	uint64_t id[FLEET_DIVIDED]; /* in the store */
 	struct fleet_demand demand[FLEET_DIVIDED];

@@ -316,7 +316,8 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 {
 	struct holding h = {limit, share_of(a, limit), lanes_of(a, limit), to, 0};
 	uint64_t early_ns = LATE_NS + copies_resolution_ns(a);
-	uint64_t floor = shares_value(&limit->limiter, to->floor);
+	uint32_t value = shares_value(&limit->limiter, to->floor);
+	uint64_t floor = pacer_share_floor(value, to->member);
 	bool lanes = h.lanes->used;
 
 	for (uint32_t i = 0; i < PACER_LANES; i++)
@@ -324,7 +325,7 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	if (take_place(a, h.share, h.lanes, limit->id, error))
 		return -1;
 	h.until_ns = to->until_ns > early_ns ? to->until_ns - early_ns : 0;
-	if (floor < pacer_share_value(h.share->floor))
+	if (value < pacer_share_value(h.share->floor))
 		put(&h.share->floor, floor);
 	if (renamed(&h) && end_lanes(&h, a->ifname, error))
 		return -1;

@@ -158,3 +158,20 @@ int partners_each(const struct attached *a, int (*each)(const char *ifname, void
 
 	return each_partner(p, a, error);
 }
+
+int partners_carried(uint32_t map_id)
+{
+	bool untold = false;
+	uint32_t id = 0;
+
+	while (!bpf_prog_get_next_id(id, &id)) {
+		int carried = prog_maps_id_has(id, &map_id, 1);
+
+		if (carried > 0)
+			carried = is_carried(id);
+		if (carried > 0)
+			return 1;
+		untold |= carried < 0;
+	}
+	return untold || errno != ENOENT ? -1 : 0;
+}

@@ -25,5 +25,10 @@ int partners_each(const struct attached *a, int (*each)(const char *ifname, void
  */
 int partners_here(const char *but, uint32_t map_id, int (*each)(const char *ifname, void *arg),
 		  void *arg, struct policy_error *error);
+/*
+ * Does an interface of the machine, in whichever network namespace, carry a program with the map of
+ * this number? 1, 0; -1: it cannot be told.
+ */
+int partners_carried(uint32_t map_id);
 
 #endif
