@@ -193,6 +193,7 @@ $(BUILD)/unit/test_tags: LINK := -Wl,--wrap=links_read,--wrap=link_has
 $(BUILD)/unit/test_top_read: LINK := $(patsubst %,-Wl$(comma)--wrap=%,device_index if_indextoname watch_begin watch_end watch_look reading_take busiest_read)
 $(BUILD)/unit/test_second_look: LINK := -Wl,--wrap=clock_gettime
 $(BUILD)/unit/test_serve: LINK := -Wl,--wrap=ends_wait
+$(BUILD)/unit/test_fleet_bans: LINK += -Wl,--wrap=ban_notes_lengths
 $(BUILD)/unit/test_fleet_reserve: LINK := -Wl,--wrap=close
 $(BUILD)/unit/test_fleet_number: LINK := -Wl,--wrap=poll
 $(BUILD)/unit/test_agents: LINK := -Wl,--wrap=host_now_ns,--wrap=fork,--wrap=pipe2,--wrap=kill,--wrap=attached_find,--wrap=attached_release

@@ -8,7 +8,9 @@
  * row falls under. A value below 256 is its own row. A larger one is found among up to 1023 bounds.
  * Two rows are for packets that have no such field, and for those of which it is not known what
  * they have, as of a later fragment: they fall under every rule that asks for the field, but for
- * rules that pass their packets by no limit. So the work is the same for any number of rules.
+ * rules that pass their packets by no limit. So the work is the same for any number of rules. Of a
+ * first fragment it is not known what the next ones have of the payload: only UDP says how long
+ * that is.
  *
  * Frames that are not IP are looked at for rules that ask for their EtherType, and fall under no
  * others.
@@ -79,8 +81,9 @@ PACER_GLOBAL int pacer_more_span(const struct pacer_walk *w, __u32 which, __u64 
 
 /* Where the parts of an IP packet are, in bytes from the frame's start. */
 struct pacer_parts {
-	__u32 end;     /* of the packet: behind it is padding */
+	__u32 here;    /* the end of the packet: behind it is padding */
 	__u32 payload; /* behind the transport's header; PACER_NOWHERE: not known, or not its end */
+	__u32 end;     /* of the payload; PACER_NOWHERE: it goes on in other fragments */
 };
 
 #define PACER_NOWHERE (~0u)
@@ -105,7 +108,8 @@ PACER_INLINE __u32 pacer_more_end(PACER_FRAME *frame, const struct pacer_packet 
 						    : pkt->l3 + 40 + (__u32)(total >> 8);
 }
 
-PACER_INLINE __u32 pacer_more_payload(PACER_FRAME *frame, const struct pacer_packet *pkt)
+PACER_INLINE __u32 pacer_more_payload(PACER_FRAME *frame, const struct pacer_packet *pkt,
+				      __u32 here)
 {
 	__u64 words;
 
@@ -113,6 +117,8 @@ PACER_INLINE __u32 pacer_more_payload(PACER_FRAME *frame, const struct pacer_pac
 		return PACER_NOWHERE;
 	switch (pkt->proto) {
 	case PACER_IPPROTO_TCP:
+		if (pkt->fragment == PACER_FRAG_FIRST && pkt->l4 + 12u >= here)
+			return PACER_NOWHERE;
 		words = pacer_more_bytes(frame, pkt->l4 + 12, 1);
 		if (words == PACER_MORE_UNREAD)
 			return PACER_NOWHERE;
@@ -144,9 +150,11 @@ PACER_GLOBAL int pacer_more_parts(PACER_FRAME *frame, const struct pacer_walk *w
 {
 	if (!w || !parts)
 		return 0;
-	parts->end = pacer_more_end(frame, &w->pkt);
-	parts->payload = pacer_more_payload(frame, &w->pkt);
-	if (w->pkt.proto == PACER_IPPROTO_UDP && parts->payload < parts->end)
+	parts->here = pacer_more_end(frame, &w->pkt);
+	parts->payload = pacer_more_payload(frame, &w->pkt, parts->here);
+	parts->end = w->pkt.fragment == PACER_FRAG_FIRST ? PACER_NOWHERE : parts->here;
+	if (w->pkt.proto == PACER_IPPROTO_UDP && parts->payload < parts->end &&
+	    parts->payload <= parts->here)
 		pacer_more_udp(frame, w->pkt.l4, parts);
 	return 0;
 }
@@ -245,17 +253,23 @@ PACER_INLINE __u64 pacer_more_ether_type(PACER_FRAME *frame, const struct pacer_
 	return pkt->l3 ? pacer_more_bytes(frame, pkt->l3 - 2u, 2) : 0;
 }
 
+/* The row of the payload's length. */
+PACER_INLINE __u32 pacer_more_long(const struct pacer_walk *w, const struct pacer_parts *parts)
+{
+	if (parts->payload == PACER_NOWHERE || parts->end == PACER_NOWHERE)
+		return PACER_MORE_UNKNOWN;
+	return pacer_more_span(w, PACER_SPAN_PAYLOAD_LEN,
+			       parts->end > parts->payload ? parts->end - parts->payload : 0);
+}
+
 PACER_INLINE __u32 pacer_more_payload_len(PACER_FRAME *frame, const struct pacer_walk *w)
 {
-	struct pacer_parts parts = {0, PACER_NOWHERE};
+	struct pacer_parts parts = {0, PACER_NOWHERE, 0};
 
 	if (w->pkt.family == PACER_FAMILY_NONE)
 		return PACER_MORE_ABSENT;
 	pacer_more_parts(frame, w, &parts);
-	if (parts.payload == PACER_NOWHERE)
-		return PACER_MORE_UNKNOWN;
-	return pacer_more_span(w, PACER_SPAN_PAYLOAD_LEN,
-			       parts.end > parts.payload ? parts.end - parts.payload : 0);
+	return pacer_more_long(w, &parts);
 }
 
 /* The packet's row of field `id`, an enum pacer_more_id. */
@@ -355,20 +369,22 @@ enum pacer_probed { PACER_PROBE_NOT, PACER_PROBE_IS, PACER_PROBE_UNKNOWN };
 
 /* Has the payload the bytes of probe i? An enum pacer_probed. */
 PACER_GLOBAL int pacer_more_probe(PACER_FRAME *frame, const struct pacer_walk *w, __u32 i,
-				  __u32 payload, __u32 end)
+				  const struct pacer_parts *parts)
 {
 	const struct pacer_probe *probe;
 	__u64 value;
 	__u32 at;
 
-	if (!w || i >= PACER_PROBES_MAX)
+	if (!w || !parts || i >= PACER_PROBES_MAX)
 		return PACER_PROBE_NOT;
 	probe = &PACER_POLICY_OF(w)->more.probe[i];
-	if (payload == PACER_NOWHERE)
+	if (parts->payload == PACER_NOWHERE)
 		return PACER_PROBE_UNKNOWN;
-	at = payload + probe->at;
-	if (at + probe->n > end)
+	at = parts->payload + probe->at;
+	if (at + probe->n > parts->end)
 		return PACER_PROBE_NOT;
+	if (at + probe->n > parts->here)
+		return PACER_PROBE_UNKNOWN;
 	value = pacer_more_bytes(frame, at, probe->n);
 	if (value == PACER_MORE_UNREAD)
 		return PACER_PROBE_UNKNOWN;
@@ -389,9 +405,9 @@ PACER_INLINE __u64 pacer_more_probed(const struct pacer_more *more, __u32 i, __u
 PACER_GLOBAL __u64 pacer_more_in_payload(PACER_FRAME *frame, const struct pacer_walk *w)
 {
 	const struct pacer_more *more;
-	struct pacer_parts parts = {0, PACER_NOWHERE};
-	__u32 i, row = PACER_MORE_UNKNOWN;
+	struct pacer_parts parts = {0, PACER_NOWHERE, 0};
 	__u64 set = ~0ull, hit = 0;
+	__u32 i;
 
 	if (!w)
 		return 0;
@@ -399,19 +415,14 @@ PACER_GLOBAL __u64 pacer_more_in_payload(PACER_FRAME *frame, const struct pacer_
 	if (w->pkt.family == PACER_FAMILY_NONE)
 		return ~more->of_payload.word[0];
 	pacer_more_parts(frame, w, &parts);
-	if (more->used & 1u << PACER_MORE_PAYLOAD_LEN) {
-		if (parts.payload != PACER_NOWHERE)
-			row = pacer_more_span(w, PACER_SPAN_PAYLOAD_LEN,
-					      parts.end > parts.payload ? parts.end - parts.payload
-									: 0);
-		set &= pacer_more_at(w, PACER_MORE_PAYLOAD_LEN, row)->word[0];
-	}
+	if (more->used & 1u << PACER_MORE_PAYLOAD_LEN)
+		set &=
+		    pacer_more_at(w, PACER_MORE_PAYLOAD_LEN, pacer_more_long(w, &parts))->word[0];
 	if (!more->probed.word[0])
 		return set;
 	PACER_ROLLED
 	for (i = 0; i < PACER_PROBES_MAX && i < more->probes; i++)
-		hit |= pacer_more_probed(more, i, 0,
-					 pacer_more_probe(frame, w, i, parts.payload, parts.end));
+		hit |= pacer_more_probed(more, i, 0, pacer_more_probe(frame, w, i, &parts));
 	return set & (hit | ~more->probed.word[0]);
 }
 
@@ -471,7 +482,7 @@ PACER_GLOBAL int pacer_more_row_of(PACER_FRAME *frame, const struct pacer_walk *
 PACER_GLOBAL int pacer_more_probes_many(PACER_FRAME *frame, const struct pacer_walk *w,
 					struct pacer_rules *set)
 {
-	struct pacer_parts parts = {0, PACER_NOWHERE};
+	struct pacer_parts parts = {0, PACER_NOWHERE, 0};
 	struct pacer_rules hit = {{0}};
 	const struct pacer_more *more;
 	__u32 i, k;
@@ -484,7 +495,7 @@ PACER_GLOBAL int pacer_more_probes_many(PACER_FRAME *frame, const struct pacer_w
 		pacer_more_parts(frame, w, &parts);
 		PACER_ROLLED
 		for (i = 0; i < PACER_PROBES_MAX && i < more->probes; i++) {
-			said = pacer_more_probe(frame, w, i, parts.payload, parts.end);
+			said = pacer_more_probe(frame, w, i, &parts);
 			for (k = 0; k < PACER_RULE_WORDS; k++)
 				hit.word[k] |= pacer_more_probed(more, i, k, said);
 		}

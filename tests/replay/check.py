@@ -1197,6 +1197,12 @@ def plot_usage():
     fails(2, "want --plot", "--plot-rule", "one")
     fails(1, "no packet in it has the key", "--plot", path("x.svg"), "--plot-key", "192.0.2.200")
     fails(1, "No such file", "--plot", path("absent/x.svg"))
+    data = open(path("spread.pcap"), "rb").read()
+    os.link(path("spread.pcap"), path("spread.linked"))
+    for name in ("spread.pcap", "spread.linked"):
+        fails(2, "would be written over the capture", "--plot", path(name))
+    fails(2, "would be written over the policy", "--plot", path("one.yaml"))
+    assert open(path("spread.pcap"), "rb").read() == data
     fails(1, "install gnuplot-nox", "--plot", path("x.svg"), env={"PATH": "/nonexistent"})
     with open(path("nano.pcap"), "rb") as f:
         done = subprocess.run([PACER, "replay", "-c", path("one.yaml"), "-", "--plot", path("x.svg")],

@@ -95,7 +95,7 @@ static void print_more(const struct pacer_frame *frame, const struct pacer_packe
 	print_row(pacer_more_l4(frame, &walk, family, icmp, 0));
 	print_row(pacer_more_l4(frame, &walk, family, icmp, 1));
 	pacer_more_parts(frame, &walk, &parts);
-	if (parts.payload == PACER_NOWHERE)
+	if (parts.payload == PACER_NOWHERE || parts.end == PACER_NOWHERE)
 		printf("\t?\n");
 	else
 		printf("\t%u\n", parts.end > parts.payload ? parts.end - parts.payload : 0);

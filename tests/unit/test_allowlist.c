@@ -281,7 +281,7 @@ static void test_holds(void **unused)
 
 		assert_int_equal(units_prefix(row[i].prefix, &prefix), 0);
 		assert_int_equal(units_prefix(row[i].other, &other), 0);
-		if (allow_holds(&prefix, &other) != row[i].holds)
+		if (units_prefix_holds(&prefix, &other) != row[i].holds)
 			fail_msg("%s of %s", row[i].other, row[i].prefix);
 	}
 }

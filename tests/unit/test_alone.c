@@ -100,7 +100,7 @@ static void nothing_is_done_to_nothing(void **s)
 {
 	struct pacer_sample_item item = {0};
 	struct pacer_sampler sampler = {0};
-	struct pacer_parts parts = {0, 0};
+	struct pacer_parts parts = {0, 0, 0};
 
 	(void)s;
 	assert_int_equal(pacer_walk_finish(NULL, 0, &hold, 1), 0);
@@ -147,6 +147,7 @@ static void no_rule_and_no_way_past_it(void **s)
 {
 	struct pacer_set_use use = {0, 0, 0, 0};
 	struct pacer_uses uses = {0};
+	struct pacer_parts parts = {0, 0, 0};
 
 	(void)s;
 	assert_int_equal(pacer_classify_usual(NULL, 1, 2, 3, 17), PACER_RULES_MAX);
@@ -195,8 +196,9 @@ static void no_rule_and_no_way_past_it(void **s)
 	assert_int_equal(pacer_more_row_of(&frame, NULL, 0), PACER_MORE_UNKNOWN);
 	assert_int_equal(pacer_more_span(NULL, 0, 1), PACER_MORE_UNKNOWN);
 	assert_int_equal(pacer_more_l4(&frame, NULL, 0, 6, 0), PACER_MORE_UNKNOWN);
-	assert_int_equal(pacer_more_probe(&frame, NULL, 0, 0, 1), PACER_PROBE_NOT);
-	assert_int_equal(pacer_more_probe(&frame, w, PACER_PROBES_MAX, 0, 1), PACER_PROBE_NOT);
+	assert_int_equal(pacer_more_probe(&frame, NULL, 0, &parts), PACER_PROBE_NOT);
+	assert_int_equal(pacer_more_probe(&frame, w, 0, NULL), PACER_PROBE_NOT);
+	assert_int_equal(pacer_more_probe(&frame, w, PACER_PROBES_MAX, &parts), PACER_PROBE_NOT);
 }
 
 /* No ban is seen, made or read of a packet or a limit that is not there: the limits still judge it.

@@ -79,6 +79,19 @@ static struct fleet_ban seen_now(struct pacer_ban_key key, uint64_t until_ns)
 	    .key = key, .until_ns = until_ns, .was_ns = looked.until_ns, .done = !until_ns};
 }
 
+static uint32_t walks; /* through a table, for the lengths of its prefixes */
+
+void __real_ban_notes_lengths(const struct pacer_line *lines, const struct pacer_policy *p,
+			      uint64_t now_ns, uint8_t *len4, uint8_t *len6);
+void __wrap_ban_notes_lengths(const struct pacer_line *lines, const struct pacer_policy *p,
+			      uint64_t now_ns, uint8_t *len4, uint8_t *len6);
+void __wrap_ban_notes_lengths(const struct pacer_line *lines, const struct pacer_policy *p,
+			      uint64_t now_ns, uint8_t *len4, uint8_t *len6)
+{
+	walks++;
+	__real_ban_notes_lengths(lines, p, now_ns, len4, len6);
+}
+
 static bool put(struct pacer_ban_key key, uint64_t until_ns)
 {
 	struct fleet_ban ban = seen_now(key, until_ns);
@@ -282,6 +295,24 @@ static void test_no_place_for_it(void **unused)
 	assert_int_equal(banned(), 2 * PACER_BAN_LENGTHS);
 }
 
+/* A table may be large, and the lock is held: it is walked once for each length that is new. */
+static void test_many_at_once(void **unused)
+{
+	struct fleet_ban ban[20];
+
+	(void)unused;
+	begin(WITH_BANS);
+	walks = 0;
+	for (uint32_t i = 0; i < ARRAY(ban); i++)
+		ban[i] = seen_now(i & 1 ? source6(32) : source((uint8_t)i, 32),
+				  kernel_now_ns + (60 + i) * SECOND);
+	assert_int_equal(fleet_bans_set(&pacer, ban, ARRAY(ban), &error), 0);
+	for (uint32_t i = 0; i < ARRAY(ban); i++)
+		assert_true(ban[i].done || ban[i].changed);
+	assert_int_equal(banned(), ARRAY(ban) / 2 + 1);
+	assert_int_equal(walks, 2);
+}
+
 /* While bans move to another secret, one that has not yet moved is lifted as well. */
 static void test_while_bans_move(void **unused)
 {
@@ -467,6 +498,7 @@ int main(void)
 	    CASE(test_entered_twice),
 	    CASE(test_ended_since_the_look),
 	    CASE(test_no_place_for_it),
+	    CASE(test_many_at_once),
 	    CASE(test_no_table),
 	    CASE(test_during_a_trial_without_a_table),
 	    CASE(test_during_a_trial),

@@ -5,14 +5,16 @@
 #include "inspect/lockout.h"
 #include "plan/compile.h"
 
-#define SET   "sets: [{name: s, of: [203.0.113.9, \"2001:db8::9\"]}]\n"
-#define UDP   "  - {name: u, match: {proto: udp}, verdict: drop}\n"
-#define RULES "rules:\n"
+#define SET	   "sets: [{name: s, of: [203.0.113.9, \"2001:db8::9\"]}]\n"
+#define UDP	   "  - {name: u, match: {proto: udp}, verdict: drop}\n"
+#define LINK_LOCAL "  - {name: n, match: {src: \"fe80::/10\", proto: icmpv6}, verdict: pass}\n"
+#define RULES	   "rules:\n"
 
-enum { DISCOVERY = 1, SSH4 = 2, SSH6 = 4 };
+enum { DISCOVERY = 1, GLOBAL = 2, SSH4 = 4, SSH6 = 8 };
 
 static const char *const begins[] = {
     "neighbour discovery (icmpv6) is dropped: ",
+    "neighbour discovery (icmpv6) from addresses other than fe80::/10 is dropped: ",
     "SSH over IPv4 is dropped, and nobody is on the allow-list: ",
     "SSH over IPv6 is dropped, and nobody is on the allow-list: ",
 };
@@ -58,6 +60,24 @@ static const struct {
     /* who is on the list comes in, but nobody's neighbours are on it */
     {"else: drop\nallow: [192.0.2.1]\n" RULES UDP, DISCOVERY},
     {"else: drop\nallow: [\"@s\"]\n" SET RULES UDP, DISCOVERY},
+    /* but where the list has all of them: then it is discovered */
+    {"else: drop\nallow: [\"::/0\"]\n" RULES UDP, 0},
+    {"else: drop\nallow: [\"fe80::/64\", \"2001:db8::/64\"]\n" RULES UDP, 0},
+    {"else: drop\nallow: [\"fe80::/64\"]\n" RULES UDP, GLOBAL},
+    {"else: drop\nallow: [\"fe80::/64\", \"2001:db8::5\"]\n" RULES UDP, GLOBAL},
+    {"else: drop\nallow: [\"fe80::1\"]\n" RULES UDP, DISCOVERY},
+    /* neighbours have other addresses, too */
+    {"else: drop\nallow: [192.0.2.1]\n" RULES LINK_LOCAL, GLOBAL},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"2001:db8::/64\", proto: tcp}, verdict: pass}\n",
+     GLOBAL},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"2001:db8::/64\", proto: icmpv6}, verdict: pass}\n",
+     0},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"fe80::/64\", proto: tcp}, verdict: pass}\n",
+     GLOBAL},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL, 0}, /* nobody knows who is in it */
     {"else: drop\nmode: monitor\n" RULES UDP, 0},
     {"else: drop\n" RULES UDP "  - {name: n, match: {proto: icmpv6}, verdict: pass}\n",
      SSH4 | SSH6},

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "key.h"
 #include "cli/captured.h"
@@ -571,6 +572,15 @@ static int plot(struct run *run)
 	return EXIT_DONE;
 }
 
+/* By whatever names. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
+}
+
 static int check_plot(const struct run *run)
 {
 	const struct options *o = run->o;
@@ -582,6 +592,16 @@ static int check_plot(const struct run *run)
 		return misused("replay", "%s has no rule %s", o->policy, o->plot_rule);
 	if (o->plot && !capture_repeats(&run->capture))
 		return misused("replay", "--plot reads the capture twice: write it to a file");
+	if (o->plot && is_same_file(o->plot, o->args[0]))
+		return misused("replay",
+			       "--plot %s would be written over the capture: name "
+			       "another file",
+			       o->plot);
+	if (o->plot && is_same_file(o->plot, o->policy))
+		return misused("replay",
+			       "--plot %s would be written over the policy: name "
+			       "another file",
+			       o->plot);
 	return EXIT_DONE;
 }
 

@@ -856,7 +856,7 @@ static bool allows_inner(const struct pacer_packet *inner, void *arg)
 	if (by->q->a)
 		return allow_find(by->q->a, &source, &entry, &by->error) > 0;
 	for (size_t i = 0; i < by->q->policy->n_allow && !allowed; i++)
-		allowed = allow_holds(&by->q->policy->allow[i], &source);
+		allowed = units_prefix_holds(&by->q->policy->allow[i], &source);
 	return allowed;
 }
 
@@ -1038,7 +1038,7 @@ static void allow_by_policy(struct question *q, const struct prefix *source)
 	for (size_t i = 0; i < q->policy->n_allow; i++) {
 		const struct prefix *p = &q->policy->allow[i];
 
-		if (allow_holds(p, source) && (!q->allowed || p->len > q->by.len)) {
+		if (units_prefix_holds(p, source) && (!q->allowed || p->len > q->by.len)) {
 			q->allowed = true;
 			q->by = *p;
 		}

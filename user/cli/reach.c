@@ -32,9 +32,9 @@ static enum reach of_source(const struct policy_match *m, const struct pacer_wal
 	bool any = !m->n_src;
 
 	for (size_t i = 0; i < m->n_src; i++)
-		in = larger(in, allow_holds(&m->src[i], source)	  ? REACH_ALL
-				: allow_holds(source, &m->src[i]) ? REACH_SOME
-								  : REACH_NONE);
+		in = larger(in, units_prefix_holds(&m->src[i], source)	 ? REACH_ALL
+				: units_prefix_holds(source, &m->src[i]) ? REACH_SOME
+									 : REACH_NONE);
 	for (size_t i = 0; i < m->n_sets; i++) {
 		const struct policy_set_use *set = &m->set[i];
 		enum reach reach = set->dst ? REACH_NONE : reach_of_set(set, walk, source);

@@ -349,6 +349,15 @@ int units_prefix_mapped(const struct prefix *prefix, struct prefix *four)
 	return 1;
 }
 
+bool units_prefix_holds(const struct prefix *prefix, const struct prefix *other)
+{
+	uint8_t bits = prefix->len % 8, bytes = prefix->len / 8;
+
+	return prefix->family == other->family && prefix->len <= other->len &&
+	       !memcmp(prefix->addr, other->addr, bytes) &&
+	       (!bits || !((prefix->addr[bytes] ^ other->addr[bytes]) >> (8 - bits)));
+}
+
 int units_range(const char *text, uint32_t max, struct range *range)
 {
 	uint64_t low, high;

@@ -59,6 +59,8 @@ int units_prefix_clear(struct prefix *prefix);
  * Then *four is the prefix that is meant. Not so ::ffff:0:0/96, as lists of bogus sources have it.
  */
 int units_prefix_mapped(const struct prefix *prefix, struct prefix *four);
+/* Is all of the other, an address or a prefix, of this prefix? */
+bool units_prefix_holds(const struct prefix *prefix, const struct prefix *other);
 /* "53" or "1024-65535", up to `max`. */
 int units_range(const char *text, uint32_t max, struct range *range);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "inspect/lockout.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
+
 #include "inspect/packet_text.h"
 #include "inspect/why.h"
 
@@ -26,34 +29,107 @@ static bool is_denied(const struct pacer_policy *of, const char *text)
 	return bin->rule[walk.rule].says == PACER_SAYS_DENY;
 }
 
-/* Each with two packets that show it: either does. */
+/* --- neighbour discovery ----------------------------------------------------------------------
+ */
+
+#define NEAR_LEN 64 /* of prefixes: a list of single addresses allows not all neighbours */
+
+static const struct prefix link_local = {6, NEAR_LEN, {0xfe, 0x80}};
+/* One that no policy has a reason to name (RFC 9637). */
+static const struct prefix anywhere = {6, NEAR_LEN, {0x3f, 0xff, 0x0f, 0xff}};
+
+static bool is_allowed(const struct policy *policy, const struct prefix *source)
+{
+	for (size_t i = 0; i < policy->n_allow; i++)
+		if (units_prefix_holds(&policy->allow[i], source))
+			return true;
+	return false;
+}
+
+/* Of a neighbour with such an address, either what it asks or what it answers. */
+static bool is_neighbour_denied(const struct policy *policy, const struct pacer_policy *bin,
+				const struct prefix *source)
+{
+	char from[INET6_ADDRSTRLEN], asks[128], answers[128];
+
+	inet_ntop(AF_INET6, source->addr, from, sizeof(from));
+	snprintf(asks, sizeof(asks),
+		 "icmpv6 %s > ff02::1:ff00:2 type nd-neighbor-solicit ttl 255 len 86", from);
+	snprintf(answers, sizeof(answers),
+		 "icmpv6 %s > fe80::1 type nd-neighbor-advert ttl 255 len 86", from);
+	return !is_allowed(policy, source) && (is_denied(bin, asks) || is_denied(bin, answers));
+}
+
+static bool is_discovery_denied(const struct policy *policy, const struct pacer_policy *bin)
+{
+	return is_neighbour_denied(policy, bin, &link_local);
+}
+
+static bool is_global(const struct prefix *prefix)
+{
+	return prefix->family == 6 && !(prefix->addr[0] == 0xfe && prefix->addr[1] >> 6 == 2);
+}
+
+/* Those of the link are known to the policy alone: does it let any of the prefixes in it names? */
+static bool is_global_discovery_denied(const struct policy *policy, const struct pacer_policy *bin)
+{
+	if (policy->n_sets || is_discovery_denied(policy, bin) ||
+	    !is_neighbour_denied(policy, bin, &anywhere))
+		return false;
+	for (size_t i = 0; i < policy->n_allow; i++)
+		if (is_global(&policy->allow[i]) && policy->allow[i].len <= NEAR_LEN)
+			return false;
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+
+		for (size_t i = 0; i < m->n_src; i++)
+			if (is_global(&m->src[i]) && !is_neighbour_denied(policy, bin, &m->src[i]))
+				return false;
+	}
+	return true;
+}
+
+/* --- all --------------------------------------------------------------------------------------
+ */
+
+/* Each with two packets that show it, either of which does; or with a look of its own. */
 static const struct {
+	bool (*is_so)(const struct policy *policy, const struct pacer_policy *bin);
 	const char *packet, *other;
-	bool allowed_is_enough; /* nothing is said where there is an allow-list */
 	const char *text;
 } warnings[] = {
-    {"icmpv6 fe80::1 > ff02::1:ff00:2 type nd-neighbor-solicit ttl 255 len 86",
-     "icmpv6 fe80::2 > fe80::1 type nd-neighbor-advert ttl 255 len 86", false,
+    {is_discovery_denied, NULL, NULL,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {"tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn",
-     "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags ack", true,
+    {is_global_discovery_denied, NULL, NULL,
+     "neighbour discovery (icmpv6) from addresses other than fe80::/10 is dropped: hosts of the "
+     "same network cannot be reached: put a rule with match: {proto: icmpv6} and verdict: pass, or "
+     "limits, above"},
+    {NULL, "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn",
+     "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags ack",
      "SSH over IPv4 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
      "allow:, or load with --confirm-within"},
-    {"tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags syn len 74",
-     "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags ack len 74", true,
+    {NULL, "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags syn len 74",
+     "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags ack len 74",
      "SSH over IPv6 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
      "allow:, or load with --confirm-within"},
 };
+
+/* Who may come in by an allow-list is not locked out. */
+static bool is_warned_of(size_t w, const struct policy *policy, const struct pacer_policy *bin)
+{
+	if (warnings[w].is_so)
+		return warnings[w].is_so(policy, bin);
+	return !policy->n_allow && !policy->n_allow_sets &&
+	       (is_denied(bin, warnings[w].packet) || is_denied(bin, warnings[w].other));
+}
 
 const char *lockout_warning(const struct policy *policy, const struct pacer_policy *bin, size_t i)
 {
 	size_t n = 0;
 
 	for (size_t w = 0; w < sizeof(warnings) / sizeof(*warnings); w++)
-		if (!(warnings[w].allowed_is_enough && (policy->n_allow || policy->n_allow_sets)) &&
-		    (is_denied(bin, warnings[w].packet) || is_denied(bin, warnings[w].other)) &&
-		    n++ == i)
+		if (is_warned_of(w, policy, bin) && n++ == i)
 			return warnings[w].text;
 	return NULL;
 }

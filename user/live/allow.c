@@ -60,7 +60,7 @@ int allow_find(const struct attached *a, const struct prefix *address, struct al
 		return -1;
 	now_ns = host_now_ns();
 	for (size_t i = 0; i < list.n; i++) /* they are in order: of equals the longest */
-		if (allow_holds(&list.entry[i].prefix, address) &&
+		if (units_prefix_holds(&list.entry[i].prefix, address) &&
 		    !allow_has_lapsed(&list.entry[i], now_ns) &&
 		    (!last || lasts_as_long(&list.entry[i], last)))
 			last = &list.entry[i];

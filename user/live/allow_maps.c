@@ -106,7 +106,7 @@ int allow_maps_put_within(struct attached *a, uint32_t copy, const struct allowl
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (list->entry[i].prefix.len > prefix->len &&
-		    allow_holds(prefix, &list->entry[i].prefix) &&
+		    units_prefix_holds(prefix, &list->entry[i].prefix) &&
 		    put_again(a, copy, list, &list->entry[i]))
 			return -1;
 	return 0;

@@ -8,15 +8,6 @@
 /* Room for a policy and the list before it, both full in both families. */
 #define ROOM (4 * (size_t)PACER_ALLOW_MAX + 2)
 
-bool allow_holds(const struct prefix *prefix, const struct prefix *other)
-{
-	uint8_t bits = prefix->len % 8, bytes = prefix->len / 8;
-
-	return prefix->family == other->family && prefix->len <= other->len &&
-	       !memcmp(prefix->addr, other->addr, bytes) &&
-	       (!bits || !((prefix->addr[bytes] ^ other->addr[bytes]) >> (8 - bits)));
-}
-
 uint64_t allow_until_ns(const struct allow_entry *entry)
 {
 	return entry->of_policy ? 0 : entry->hand_until_ns;

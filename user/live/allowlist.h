@@ -32,9 +32,6 @@ struct allowlist {
 	size_t n, room;
 };
 
-/* Is all of the other, an address or a prefix, of this prefix? */
-bool allow_holds(const struct prefix *prefix, const struct prefix *other);
-
 /* Until when it stands by itself; 0: for ever. */
 uint64_t allow_until_ns(const struct allow_entry *entry);
 bool allow_has_lapsed(const struct allow_entry *entry, uint64_t now_ns);

@@ -138,14 +138,18 @@ static bool has_kind(const struct pacer_policy *p, const struct pacer_ban_key *k
 	return false;
 }
 
-/* A source's prefix may be of a length for which there is no place. */
+/*
+ * A source's prefix may be of a length for which there is no place. The table is walked only where
+ * packets do not ask for that length yet: there may be hundreds to take at once, under the lock.
+ */
 static bool has_length(const struct attached *a, const struct pacer_policy *p,
 		       const struct pacer_ban_key *key, uint64_t now_ns)
 {
 	uint8_t len4[PACER_BAN_LENGTHS] = {0}, len6[PACER_BAN_LENGTHS] = {0};
+	const struct pacer_line like = {.ban_key_id = key->key_id};
 	struct policy_key kind = compile_key_of(key->key_id);
 
-	if (key->rule != PACER_BAN_SOURCE)
+	if (key->rule != PACER_BAN_SOURCE || ban_notes_asked_for(p, &like))
 		return true;
 	ban_notes_lengths(a->lines, p, now_ns, len4, len6);
 	return key->key_id & PACER_KEY_V6 ? ban_notes_put(len6, kind.src6)

@@ -135,7 +135,7 @@ static bool if_longer(const struct tool_ban *ban, void *arg)
 {
 	struct longest *l = arg;
 
-	if (allow_holds(&ban->prefix, l->source) &&
+	if (units_prefix_holds(&ban->prefix, l->source) &&
 	    (!l->found || ban->prefix.len > l->ban.prefix.len)) {
 		l->ban = *ban;
 		l->found = true;
