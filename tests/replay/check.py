@@ -1201,7 +1201,10 @@ def plot_usage():
     os.link(path("spread.pcap"), path("spread.linked"))
     for name in ("spread.pcap", "spread.linked"):
         fails(2, "would be written over the capture", "--plot", path(name))
-    fails(2, "would be written over the policy", "--plot", path("one.yaml"))
+    with open(path("plotted.yaml"), "w") as f:
+        f.write(one)
+    done = run("replay", "-c", path("plotted.yaml"), path("spread.pcap"), "--plot", path("plotted.yaml"), code=(2,))
+    assert "would be written over the policy" in done.stderr and open(path("plotted.yaml")).read() == one, done.stderr
     assert open(path("spread.pcap"), "rb").read() == data
     fails(1, "install gnuplot-nox", "--plot", path("x.svg"), env={"PATH": "/nonexistent"})
     with open(path("nano.pcap"), "rb") as f:
