@@ -15,8 +15,8 @@
  * If a stack might find an inner packet where this does not look, it is reported as too deep: with
  * more than PACER_TUNNEL_PARTS extension headers of GTP-U or routes of GRE, PACER_PARSE_TAGS tags,
  * beyond PACER_INNER_DEEPEST bytes, PACER_INNER_LAST or the buffer; behind more outer headers than
- * are read; and in a first fragment that ends before the inner packet's addresses, or has padding
- * behind it.
+ * are read; and in a first fragment that ends before the inner packet's addresses, has padding
+ * behind it, or is no multiple of 8 bytes long, of which stacks take the last ones from the next.
  *
  * Source: RFC 2784, 2890 and 1701 (GRE), 2003 and 4213 (IP in IP), 7348 (VXLAN), 8926 (GENEVE),
  * 2516 (PPPoE); 3GPP TS 29.281 (GTP-U). Where Linux takes more than they say, so does this.
@@ -291,7 +291,7 @@ PACER_INLINE void pacer_tunnel_of_ip(PACER_FRAME *frame, const struct pacer_pack
 		return;
 	t->end = pacer_more_end(frame, pkt);
 	if (pkt->fragment == PACER_FRAG_FIRST) {
-		if (t->end != pkt->len_bytes)
+		if (t->end != pkt->len_bytes || (t->end - pkt->l4) & 7)
 			pacer_tunnel_say(t, PACER_PARSE_TOO_DEEP);
 		t->end = PACER_TUNNEL_OPEN;
 	}

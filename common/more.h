@@ -81,7 +81,7 @@ PACER_GLOBAL int pacer_more_span(const struct pacer_walk *w, __u32 which, __u64 
 
 /* Where the parts of an IP packet are, in bytes from the frame's start. */
 struct pacer_parts {
-	__u32 here;    /* the end of the packet: behind it is padding */
+	__u32 here;    /* the end of the packet's bytes: behind it is padding */
 	__u32 payload; /* behind the transport's header; PACER_NOWHERE: not known, or not its end */
 	__u32 end;     /* of the payload; PACER_NOWHERE: it goes on in other fragments */
 };
@@ -106,6 +106,16 @@ PACER_INLINE __u32 pacer_more_end(PACER_FRAME *frame, const struct pacer_packet 
 	total = pacer_more_bytes(frame, pkt->l3 + 4, 3);
 	return total == PACER_MORE_UNREAD || !total ? pkt->len_bytes
 						    : pkt->l3 + 40 + (__u32)(total >> 8);
+}
+
+/* Of a first fragment IP stacks keep a multiple of 8 bytes: the next one has the rest. */
+PACER_INLINE __u32 pacer_more_here(PACER_FRAME *frame, const struct pacer_packet *pkt)
+{
+	__u32 end = pacer_more_end(frame, pkt);
+
+	if (pkt->fragment == PACER_FRAG_FIRST && end > pkt->l4)
+		end -= (end - pkt->l4) & 7;
+	return end;
 }
 
 PACER_INLINE __u32 pacer_more_payload(PACER_FRAME *frame, const struct pacer_packet *pkt,
@@ -150,7 +160,7 @@ PACER_GLOBAL int pacer_more_parts(PACER_FRAME *frame, const struct pacer_walk *w
 {
 	if (!w || !parts)
 		return 0;
-	parts->here = pacer_more_end(frame, &w->pkt);
+	parts->here = pacer_more_here(frame, &w->pkt);
 	parts->payload = pacer_more_payload(frame, &w->pkt, parts->here);
 	parts->end = w->pkt.fragment == PACER_FRAG_FIRST ? PACER_NOWHERE : parts->here;
 	if (w->pkt.proto == PACER_IPPROTO_UDP && parts->payload < parts->end &&
@@ -173,7 +183,7 @@ PACER_GLOBAL int pacer_more_l4(PACER_FRAME *frame, const struct pacer_walk *w, _
 		return PACER_MORE_UNKNOWN;
 	if (w->pkt.proto != proto)
 		return PACER_MORE_ABSENT;
-	if (!pacer_more_has_l4(&w->pkt) || w->pkt.l4 + at >= pacer_more_end(frame, &w->pkt))
+	if (!pacer_more_has_l4(&w->pkt) || w->pkt.l4 + at >= pacer_more_here(frame, &w->pkt))
 		return PACER_MORE_UNKNOWN;
 	byte = pacer_more_bytes(frame, w->pkt.l4 + at, 1);
 	return byte == PACER_MORE_UNREAD ? PACER_MORE_UNKNOWN : (__u32)byte;

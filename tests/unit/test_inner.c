@@ -171,6 +171,7 @@ static const struct row rows[] = {
     {"a first fragment, gre", 4, 47, 0, "00000800", -1, 4, 0x2000, PACER_PARSED},
     {"a first fragment, vxlan over IPv6", 6, 17, 4789, "0800000000000100", 0, 4, 0x2000,
      PACER_PARSED},
+    {"a first fragment, odd", 4, 47, 0, "00000800", -1, 4, 0x2000, DEEP},
     {"a later fragment, gre", 4, 47, 0, "00000800", -1, 4, 1, NONE},
     {"a later fragment, IPv6", 6, 47, 0, "00000800", -1, 4, 1, NONE},
     NO_GRE("pptp", "3001880b 00000007 00000001"),
@@ -225,7 +226,7 @@ static void put_inner(const struct row *r)
 
 static void make(const struct row *r)
 {
-	uint32_t l3, tunnel;
+	uint32_t l3, l4, tunnel;
 
 	memset(&frame, 0, sizeof(frame));
 	put(0x0200000000ff, 6);
@@ -235,6 +236,7 @@ static void make(const struct row *r)
 	l3 = frame.n;
 	if (r->outer != PPPOE)
 		put_ip(r->outer, r->proto, r->outer == 4 ? OUTER4 : OUTER6, r->frag, 64);
+	l4 = frame.n;
 	if (r->dport)
 		put(50000u << 16 | r->dport, 4);
 	if (r->proto == 17)
@@ -244,6 +246,8 @@ static void make(const struct row *r)
 	if (strstr(r->name, "252"))
 		frame.n -= 4;
 	put_inner(r);
+	while (r->frag == 0x2000 && r->wanted == PACER_PARSED && (frame.n - l4) % 8)
+		put(0, 1);
 	if (r->proto == 17)
 		put_at(tunnel - 4, frame.n - tunnel + 8);
 	if (r->dport == 2152)

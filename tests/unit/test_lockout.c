@@ -77,6 +77,9 @@ static const struct {
     {"else: drop\nallow: [192.0.2.1]\n" RULES LINK_LOCAL
      "  - {name: t, match: {src: \"fe80::/64\", proto: tcp}, verdict: pass}\n",
      GLOBAL},
+    {"else: pass\n" RULES "  - {name: b, match: {src: [\"3fff::/20\", "
+     "\"100::/64\"]}, verdict: drop}\n",
+     0},
     {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL, 0}, /* nobody knows who is in it */
     {"else: drop\nmode: monitor\n" RULES UDP, 0},
     {"else: drop\n" RULES UDP "  - {name: n, match: {proto: icmpv6}, verdict: pass}\n",

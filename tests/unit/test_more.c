@@ -67,15 +67,31 @@ static uint32_t udp_length(long bytes, long *own)
 	return (uint32_t)(8 + *own);
 }
 
-/* The first fragment ends within the header that begins there, or with its eighth byte. */
-static void cut_l4(uint32_t from, uint32_t header)
+/*
+ * Of a first fragment, whose last bytes may be missing: of what begins there a stack has a multiple
+ * of 8 bytes.
+ */
+static void first_l4(uint32_t from, uint32_t header)
 {
-	if (n_frame - from < 8)
-		return;
-	n_frame = from + 8;
-	facts.n_payload = header > 8 ? facts.proto == 6 ? UNKNOWN : 0 : 8 - (long)header;
-	if (facts.proto == 6)
+	uint32_t have;
+
+	if (draw() % 2 == 0 && n_frame - from > 8)
+		n_frame = from + 8 + draw() % (n_frame - from - 7);
+	have = (n_frame - from) & ~7u;
+	facts.n_payload = have > header ? (long)(have - header) : 0;
+	if (facts.proto == 6 && have < 13) {
 		facts.flags = UNKNOWN;
+		facts.n_payload = UNKNOWN;
+	}
+	if (facts.proto == 6 && have < 14)
+		facts.flags = UNKNOWN;
+	if (have >= 8)
+		return;
+	facts.payload_len = UNKNOWN;
+	if (facts.proto == 1 && facts.family == 4)
+		facts.type4 = facts.code4 = UNKNOWN;
+	if (facts.proto == 58 && facts.family == 6)
+		facts.type6 = facts.code6 = UNKNOWN;
 }
 
 /* The header behind those of IP, and the payload, of so many bytes. */
@@ -122,8 +138,8 @@ static void put_l4(uint32_t bytes, bool known)
 	facts.n_payload = known ? (long)bytes : UNKNOWN;
 	facts.payload_len = known ? own : UNKNOWN;
 	assert_int_equal(n_frame - from, header + bytes);
-	if (facts.fragment == 1 && draw() % 4 == 0)
-		cut_l4(from, header);
+	if (facts.fragment == 1)
+		first_l4(from, header);
 }
 
 static void set_total(uint32_t at, uint32_t total)
@@ -613,11 +629,17 @@ static void test_udp_length(void **unused)
 	pacer_more_parts(&f, &walk, &parts);
 	assert_int_equal(parts.end, PACER_NOWHERE);
 	assert_true(parts.payload > parts.here);
-	walk.pkt.proto = 6; /* 12 bytes of TCP's: where it ends is not; 13: it is */
+	walk.pkt.proto = 6; /* 12 bytes of TCP's: where it ends is not; 16: it is */
 	set_total(16, 32);
 	pacer_more_parts(&f, &walk, &parts);
 	assert_int_equal(parts.payload, PACER_NOWHERE);
-	set_total(16, 33);
+	set_total(16, 35); /* 15, of which a stack takes 8 */
+	pacer_more_parts(&f, &walk, &parts);
+	assert_int_equal(parts.here, 42);
+	assert_int_equal(parts.payload, PACER_NOWHERE);
+	assert_int_equal(pacer_more_l4(&f, &walk, 0, 6, 8), PACER_MORE_UNKNOWN);
+	assert_int_equal(pacer_more_l4(&f, &walk, 0, 6, 7), 0);
+	set_total(16, 36);
 	pacer_more_parts(&f, &walk, &parts);
 	assert_int_equal(parts.payload, 54);
 	assert_int_equal(parts.end, PACER_NOWHERE);

@@ -35,8 +35,8 @@ static bool is_denied(const struct pacer_policy *of, const char *text)
 #define NEAR_LEN 64 /* of prefixes: a list of single addresses allows not all neighbours */
 
 static const struct prefix link_local = {6, NEAR_LEN, {0xfe, 0x80}};
-/* One that no policy has a reason to name (RFC 9637). */
-static const struct prefix anywhere = {6, NEAR_LEN, {0x3f, 0xff, 0x0f, 0xff}};
+/* Of an address like any other: no list has it for a bogus one. */
+static const struct prefix anywhere = {6, NEAR_LEN, {0x2a, 0x00, 0xfe, 0xed, 0xbe, 0xef}};
 
 static bool is_allowed(const struct policy *policy, const struct prefix *source)
 {

@@ -48,7 +48,7 @@ uint32_t fleet_reserve_elsewhere(uint64_t member, uint32_t but)
 	uint32_t id = 0;
 
 	while (!bpf_map_get_next_id(id, &id))
-		if (id != but && says_so(id, member) && partners_carried(id))
+		if (id != but && says_so(id, member) && partners_carried(id) > 0)
 			return id;
 	return 0;
 }

@@ -13,8 +13,8 @@
 /*
  * member: an id. but: the kernel's number of the control map of the pacer that is to have it.
  * Returns the number of another's that has some of that reserve, and a program with it is on an
- * interface of the machine, or that cannot be told. 0: there is none; also for who may not open
- * maps by their number, and of pacers of another version.
+ * interface of the machine. 0: none is seen: who asks may have to be root, with /proc and the bpffs
+ * of the machine, and pacers of another version are not known.
  */
 uint32_t fleet_reserve_elsewhere(uint64_t member, uint32_t but);
 
