@@ -962,6 +962,20 @@ static void test_no_table(void **unused)
 			    "bans=16384` makes one");
 }
 
+/* A load that nobody confirmed has no policy that could get one. */
+static void test_a_load_that_lapsed(void **unused)
+{
+	(void)unused;
+	begin_with(LOAD_NOTHING);
+	assert_int_equal(add(NULL, "192.0.2.1"), -1);
+	assert_string_equal(error.text,
+			    "eth0: its load was not confirmed in time, so that everything passes: "
+			    "`xdp-pacer load eth0 -c POLICY` begins anew, `xdp-pacer unload eth0` "
+			    "takes it off");
+	assert_int_equal(add("a", "192.0.2.1"), -1); /* nor one that could have the rule */
+	assert_non_null(strstr(error.text, "its load was not confirmed in time"));
+}
+
 static void test_no_secret(void **unused)
 {
 	(void)unused;
@@ -1206,6 +1220,7 @@ int main(void)
 	    CASE(test_lifted_of_a_rule_before),
 	    CASE(test_not_by_what_drains),
 	    CASE(test_no_table),
+	    CASE(test_a_load_that_lapsed),
 	    CASE(test_no_secret),
 	    CASE(test_no_lock),
 	    CASE(test_shadow),

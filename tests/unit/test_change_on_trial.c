@@ -540,14 +540,22 @@ static void test_what_is_frozen_is_not_confirmed(void **unused)
 	assert_true(copies_pending_ns(&pacer) > 0);
 }
 
-/* A load that lapsed is known by its text, to the last letter. */
+/* A load that lapsed is known by its text, to the last letter, and nothing is set in that. */
 static void test_a_load_that_lapsed(void **unused)
 {
+	char text[] = "bans=100", *bans = text;
+	uint64_t serial;
+
 	(void)unused;
 	begin(LOAD_NOTHING);
+	serial = in_force()->serial;
 	assert_true(load_trial_lapsed(&pacer));
+	assert_int_equal(change_set(&pacer, &bans, 1, 0, NULL, &plan, &error), -1);
+	assert_non_null(strstr(error.text, "eth0: its load was not confirmed in time"));
+	assert_true(load_trial_lapsed(&pacer) && in_force()->serial == serial);
 	copies[0].text[2]++;
 	assert_false(load_trial_lapsed(&pacer));
+	assert_int_equal(load_trial_stands(&pacer, &error), 0);
 	strcpy(copies[0].text, LOAD_NOTHING " ");
 	assert_false(load_trial_lapsed(&pacer));
 }

@@ -15,6 +15,7 @@
 #include "live/host.h"
 #include "live/in_shadow.h"
 #include "live/secret.h"
+#include "live/trial.h"
 #include "parse.h"
 #include "plan/compile.h"
 #include "short.h"
@@ -443,7 +444,7 @@ int bans_add(struct attached *a, const char *rule, const struct ban_wish *wish, 
 	*done = (struct bans_done){0};
 	if (fd < 0)
 		return -1;
-	result = ban_tables_open(a, &tables, error);
+	result = load_trial_stands(a, error) || ban_tables_open(a, &tables, error) ? -1 : 0;
 	if (!result) {
 		result = add_all(a, &tables, rule, wish, n, done, error);
 		ban_tables_close(&tables);

@@ -169,6 +169,10 @@ int change_set(struct attached *a, char *const *assignments, int n, uint64_t con
 
 	if (fd < 0)
 		return -1;
+	if (load_trial_stands(a, error)) {
+		close(fd);
+		return -1;
+	}
 	text = strndup(a->copy[copies_in_force(a)].text, PACER_DOC_MAX);
 	if (!text)
 		policy_explain(error, POLICY_NO_MEMORY, "no memory for the policy");

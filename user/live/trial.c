@@ -608,6 +608,17 @@ bool load_trial_pending(const struct attached *a)
 	return copies_pending_ns(a) && is_nothing(a, copies_in_force(a) ^ 1);
 }
 
+int load_trial_stands(const struct attached *a, struct policy_error *error)
+{
+	if (!load_trial_lapsed(a))
+		return 0;
+	return policy_fail(error, 0,
+			   "%s: its load was not confirmed in time, so that everything passes: "
+			   "`xdp-pacer load %s -c POLICY` begins anew, `xdp-pacer unload %s` takes "
+			   "it off",
+			   a->ifname, a->ifname, a->ifname);
+}
+
 /* 0 where its time passed before it was kept: it has given way then, and stays so. */
 static int keep(struct attached *a, uint64_t until_ns, uint32_t copy)
 {

@@ -45,5 +45,7 @@ int trial_confirm(struct attached *a, struct policy_error *error);
 bool load_trial_lapsed(const struct attached *a);
 /* Will it be, unless the load is confirmed? */
 bool load_trial_pending(const struct attached *a);
+/* -1: it is in force, and no policy that could be added to. */
+int load_trial_stands(const struct attached *a, struct policy_error *error);
 
 #endif
