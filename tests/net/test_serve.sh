@@ -665,6 +665,37 @@ renamed()
 	arrive "6" n=9
 }
 
+# Two that swap their names in one go: neither service goes on with the other's pacer, or saves it as its own.
+names_swapped()
+{
+	local name pids=()
+
+	limit one 10
+	in_server ip link add gone0 type veth peer name gone1
+	in_server ip link add gone2 type veth peer name gone3
+	for name in gone0 gone2; do
+		background "$SERVER" "$BUILD/xdp-pacer" serve "$name" -c "$work/one.yaml" --state "$work/$name.state" \
+			>"$work/$name.out" 2>"$work/$name.err"
+		pids+=("$pid")
+		until_true 20 grep -q 'the pacer is' "$work/$name.out" || fail "$(cat "$work/$name.err")" || return
+		in_server ip link set "$name" down
+	done
+	in_server ip -batch - <<-END
+	link set gone0 name tmp0
+	link set gone2 name gone0
+	link set tmp0 name gone2
+	END
+	for pid in "${pids[@]}"; do
+		until_true 10 is_gone "$pid" || fail "it goes on" || return
+		wait "$pid" || fail "it failed"
+	done
+	equal "$(cat "$work/gone0.err" "$work/gone2.err")" \
+		"xdp-pacer: gone0: it is no longer served: its name is gone2 now, and its pacer goes on there: serve gone2
+xdp-pacer: gone2: it is no longer served: its name is gone0 now, and its pacer goes on there: serve gone0" "what they said"
+	in_server ip link del gone0
+	in_server ip link del gone2
+}
+
 net_up
 check serve-from-stop-to-start from_stop_to_start
 check serve-and-unload and_unload
@@ -685,6 +716,7 @@ check serve-interfaces interfaces
 check serve-comes-back comes_back
 check serve-saved-and-gone saved_and_gone
 check serve-renamed renamed
+check serve-names-swapped names_swapped
 check serve-unheard nobody_hears
 check serve-clean clean_up
 check serve-unit the_unit

@@ -34,7 +34,7 @@ static struct {
 
 /* Beside lo: that are there, and in the list. */
 static struct {
-	bool other, in_list, no_list, no_socket, other_unseen, renamed;
+	bool other, in_list, no_list, no_socket, other_unseen, other_paced, renamed;
 } net;
 static int goes;    /* errno of looking for lo once it was looked at; 0: it stays */
 static bool is_off; /* it has gone so */
@@ -100,7 +100,7 @@ int site_open(const char *ifname, int ifindex, struct site *site, struct policy_
 	*site = (struct site){.ifindex = ifindex,
 			      .id = on.id,
 			      .fd = -1,
-			      .named = on.named && !strcmp(ifname, "lo"),
+			      .named = on.named && (net.other_paced || !strcmp(ifname, "lo")),
 			      .pacer = on.pacer,
 			      .abi = on.abi,
 			      .pacer_id = on.id,
@@ -766,6 +766,40 @@ static void test_goes_on(void **unused)
 	assert_int_equal(open_files(), files);
 }
 
+/*
+ * Its interface is `other` by now, and another has its name: that is taken only where the one
+ * before is on none.
+ */
+static void test_next_of_another_name(void **unused)
+{
+	int files = open_files(), mapped = mappings;
+	struct attached a;
+
+	(void)unused;
+	begin(false);
+	assert_int_equal(attached_find("lo", &a, &error), 0);
+	net.other = net.other_paced = true;
+	a.ifindex = 2;
+	assert_int_equal(attached_next("lo", &a, &error), 1);
+	assert_string_equal(error.text, "lo: its name is other now");
+	assert_int_equal(a.ifindex, 2);
+	net.other_paced = false; /* it was taken off before */
+	assert_int_equal(attached_next("lo", &a, &error), 0);
+	assert_int_equal(a.ifindex, 1);
+	net.other_paced = true;
+	a.ifindex = 2;
+	a.control_id++; /* it has the state of another */
+	assert_int_equal(attached_next("lo", &a, &error), 0);
+	assert_int_equal(a.ifindex, 1);
+	on.id = OURS + 1; /* the same interface */
+	assert_int_equal(attached_next("lo", &a, &error), 0);
+	assert_int_equal(a.prog_id, OURS + 1);
+	net.other = net.other_paced = false;
+	attached_release(&a);
+	assert_int_equal(open_files(), files);
+	assert_int_equal(mappings, mapped);
+}
+
 /* What waited for its turn meanwhile is done by that one; to other state it is not done. */
 static void test_still_over_the_same_state(void **unused)
 {
@@ -1050,6 +1084,7 @@ int main(void)
 	    cmocka_unit_test(test_gone_or_unknown),
 	    cmocka_unit_test(test_shadow_lost_or_unread),
 	    cmocka_unit_test(test_goes_on),
+	    cmocka_unit_test(test_next_of_another_name),
 	    cmocka_unit_test(test_still_over_the_same_state),
 	    cmocka_unit_test(test_without_its_files),
 	    cmocka_unit_test(test_watch_says_who_leaves),

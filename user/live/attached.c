@@ -417,12 +417,36 @@ static bool is_paced_by_none(const char *ifname)
 	return none;
 }
 
+/*
+ * Does its interface have another name by now, and its state under that? No, where that cannot be
+ * told.
+ */
+static bool goes_on_elsewhere(const struct attached *a, char name[IF_NAMESIZE])
+{
+	struct policy_error unused;
+	struct attached there;
+	bool is;
+
+	if (!if_indextoname((unsigned int)a->ifindex, name) || !strcmp(name, a->ifname) ||
+	    attached_find(name, &there, &unused))
+		return false;
+	is = there.ifindex == a->ifindex && there.control_id == a->control_id;
+	attached_release(&there);
+	return is;
+}
+
 int attached_next(const char *ifname, struct attached *a, struct policy_error *error)
 {
+	char name[IF_NAMESIZE];
 	struct attached now;
 
 	if (attached_find(ifname, &now, error))
 		return is_paced_by_none(ifname) ? 1 : -1;
+	if (goes_on_elsewhere(a, name)) {
+		attached_release(&now);
+		policy_explain(error, 0, "%s: its name is %s now", ifname, name);
+		return 1;
+	}
 	attached_release(a);
 	*a = now;
 	return 0;

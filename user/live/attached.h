@@ -89,7 +89,8 @@ int attached_any(const char *ifname, struct policy_error *error);
 int attached_follow(const char *ifname, struct attached *attached, struct policy_error *error);
 /*
  * Finds what paces the interface by now, in place of *attached. 1: nobody does, or a pacer of
- * another version; -1: it cannot be told. Then *error says why, and *attached is as it was.
+ * another version, or *attached goes on under another name of its interface; -1: it cannot be told.
+ * Then *error says why, and *attached is as it was.
  */
 int attached_next(const char *ifname, struct attached *attached, struct policy_error *error);
 /* Maps the samples of the policy in force, where it is the first that samples, and came since. */
