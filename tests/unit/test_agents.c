@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,6 +38,7 @@ static const char *states;
 static int held; /* pacers that were found, and not given back */
 static int gone; /* so many looks at states find none, but for the first of each */
 static int looks;
+static int told_at;	 /* the look at which the whole is told to end; 0: none */
 static int told_fd = -1; /* where it comes that all are ready */
 static uint64_t now_ns;
 
@@ -45,11 +48,15 @@ uint64_t __wrap_host_now_ns(void)
 	return now_ns += 500000000;
 }
 
+int __real_kill(pid_t pid, int signal);
+
 int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
 int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error)
 {
 	char state = states[atoi(ifname + 1)];
 
+	if (looks + 1 == told_at)
+		assert_int_equal(__real_kill(getpid(), SIGTERM), 0);
 	if (state == '-' || (looks++ >= (int)strlen(states) && gone-- > 0))
 		return policy_fail(error, 0, "%s: it has no pacer", ifname);
 	*attached = (struct attached){.control_id = (uint32_t)state};
@@ -80,7 +87,6 @@ int __wrap_pipe2(int ends[2], int flags)
 }
 
 /* A mistake in what is tested must not end whoever else is there. */
-int __real_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal)
 {
@@ -92,6 +98,7 @@ pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 pid_t __wrap_fork(void)
 {
+	struct pollfd heard = {told_fd, POLLIN, 0};
 	char is = *script++;
 	sigset_t signals;
 	pid_t child;
@@ -112,8 +119,8 @@ pid_t __wrap_fork(void)
 		_exit(EXIT_FAILED);
 	if ((is == '!' || is == 'x' || is == 'r') && write(ready, "", 1) != 1)
 		_exit(EXIT_WRONG);
-	if (is == 'r')
-		_exit(recv(told_fd, &told, sizeof(told), 0) > 0 ? EXIT_FAILED : EXIT_WRONG);
+	if (is == 'r') /* several may wait for it: each by poll(), and it stays there */
+		_exit(poll(&heard, 1, -1) == 1 ? EXIT_FAILED : EXIT_WRONG);
 	if (is == 't')
 		kill(getppid(), SIGTERM);
 	sigwait(&signals, &told);
@@ -237,35 +244,55 @@ static void test_one_agent_for_a_state(void **unused)
 	}
 }
 
-/* One that fails beside others is begun again, once there is a pacer, and ends no other. */
+/* What agents hear by that all are ready; and 't' is not to come before that is waited for. */
+static void hear(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	char name[sizeof(at.sun_path)];
+	sigset_t signals;
+	int len;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	len = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "test_agents.%d", (int)getpid());
+	told_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(
+	    bind(told_fd, (struct sockaddr *)&at,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
+	    0);
+	snprintf(name, sizeof(name), "@%s", at.sun_path + 1);
+	assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+}
+
+/* told: it was told to end, and the next one is not to see that. */
+static void hear_no_more(bool told)
+{
+	sigset_t signals;
+	int signal;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	if (told)
+		assert_int_equal(sigwait(&signals, &signal), 0);
+	close(told_fd);
+	unsetenv("NOTIFY_SOCKET");
+}
+
+/* One that fails is begun again, once there is a pacer, and ends no other, nor the whole. */
 static void test_begun_again(void **unused)
 {
 	static const struct {
 		const char *agents;
 		int gone, code;
-	} rows[] = {{"!rt", 0, EXIT_DONE}, {"r!t", 0, EXIT_DONE},   {"!rft", 0, EXIT_DONE},
-		    {"!rt", 3, EXIT_DONE}, {"!rkct", 0, EXIT_DONE}, {"xrt", 0, EXIT_FAILED}};
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	sigset_t signals;
+	} rows[] = {{"!rt", 0, EXIT_DONE},  {"r!t", 0, EXIT_DONE},   {"!rft", 0, EXIT_DONE},
+		    {"!rt", 3, EXIT_DONE},  {"!rkct", 0, EXIT_DONE}, {"xrt", 0, EXIT_FAILED},
+		    {"rr.t", 0, EXIT_DONE}, {"rr.t", 3, EXIT_DONE},  {"rrff.t", 0, EXIT_DONE}};
 	char said[2000];
-	int len;
 
 	(void)unused;
-	sigemptyset(&signals); /* else 't' might come before that is waited for */
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	len = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "test_agents.%d", (int)getpid());
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		char name[sizeof(at.sun_path)];
-		int told;
-
-		told_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		assert_int_equal(
-		    bind(told_fd, (struct sockaddr *)&at,
-			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
-		    0);
-		snprintf(name, sizeof(name), "@%s", at.sun_path + 1);
-		assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+		hear();
 		gone = rows[i].gone;
 		states = "ab";
 		assert_int_equal(fleet_of(2, rows[i].agents, "/", said), rows[i].code);
@@ -274,10 +301,34 @@ static void test_begun_again(void **unused)
 					      : "");
 		assert_int_equal(*script, 0);
 		assert_true(gone <= 0);
-		assert_int_equal(sigwait(&signals, &told), 0);
-		close(told_fd);
+		hear_no_more(true);
 	}
-	unsetenv("NOTIFY_SOCKET");
+}
+
+/* Where no interface has a pacer any more the whole ends, and who started it sees that. */
+static void test_no_pacer_any_more(void **unused)
+{
+	char said[2000];
+	uint64_t from_ns = now_ns;
+
+	(void)unused;
+	hear();
+	gone = INT_MAX;
+	states = "ab";
+	assert_int_equal(fleet_of(2, "rr", "/", said), EXIT_FAILED);
+	assert_string_equal(said, "xdp-pacer: fleet: no interface has had a pacer for 10 s: load "
+				  "its policy, and start the agent again\n");
+	assert_in_range(now_ns - from_ns, 10000000000, 20000000000);
+	hear_no_more(false);
+	/* Told to end meanwhile it ends at once, and has not failed. */
+	hear();
+	from_ns = now_ns;
+	told_at = 5;
+	assert_int_equal(fleet_of(2, "rr", "/", said), EXIT_DONE);
+	assert_string_equal(said, "");
+	assert_in_range(now_ns - from_ns, 0, 10000000000);
+	told_at = gone = 0;
+	hear_no_more(true);
 }
 
 static void test_misused(void **unused)
@@ -302,6 +353,7 @@ int main(void)
 	    cmocka_unit_test(test_told_to_end),
 	    cmocka_unit_test(test_one_agent_for_a_state),
 	    cmocka_unit_test(test_begun_again),
+	    cmocka_unit_test(test_no_pacer_any_more),
 	    cmocka_unit_test(test_misused),
 	};
 

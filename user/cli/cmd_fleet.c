@@ -841,6 +841,7 @@ static int run_one(struct options *o, int ready)
 #define AGAIN_MIN_S 1 /* until one that has failed is begun again: twice as long each time ... */
 #define AGAIN_MAX_S 64
 #define WELL_S	    60 /* ... until it has worked for that long */
+#define GONE_S	    10 /* all ends where none works, and no pacer is found for that long */
 
 struct several {
 	char *ifname[AGENTS_MAX]; /* of each agent: the first that has its state */
@@ -851,6 +852,7 @@ struct several {
 	uint64_t begun_ns[AGENTS_MAX]; /* when it was begun last, */
 	uint64_t again_s[AGENTS_MAX];  /* ... how long it waits then until it is again, */
 	uint64_t again_ns[AGENTS_MAX]; /* ... and until when */
+	uint64_t seen_ns;	       /* when one ended last, or the pacer of one was found */
 	size_t n;		       /* that were begun */
 	int ready[2];
 };
@@ -925,6 +927,7 @@ static void note_end(struct several *s, size_t i, int status)
 	if (now_ns - s->begun_ns[i] >= WELL_S * SECOND_NS)
 		s->again_s[i] = AGAIN_MIN_S;
 	s->again_ns[i] = now_ns + s->again_s[i] * SECOND_NS;
+	s->seen_ns = now_ns;
 	if (s->again_s[i] < AGAIN_MAX_S)
 		s->again_s[i] *= 2;
 }
@@ -955,28 +958,46 @@ static int worst(const struct several *s)
 	return code;
 }
 
-/* Those that have failed beside others, once there is a pacer on their interface. */
+static bool waits(const struct several *s, size_t i)
+{
+	return !s->child[i] && s->code[i];
+}
+
+/* Those that have failed, once there is a pacer on their interface. */
 static void begin_again(struct several *s, struct options *o)
 {
 	for (size_t i = 0; i < s->n; i++) {
+		uint64_t now_ns = host_now_ns();
 		uint32_t control_id;
 
-		if (s->child[i] || !s->code[i] || host_now_ns() < s->again_ns[i])
+		if (!waits(s, i))
 			continue;
 		control_id = state_of(s->ifname[i]);
+		if (control_id)
+			s->seen_ns = now_ns;
 		if (control_id != s->control_id[i]) /* it did not end by a fault */
 			s->again_s[i] = AGAIN_MIN_S;
 		s->control_id[i] = control_id;
-		if (control_id && !start(s, o, i))
-			s->again_ns[i] = host_now_ns() + AGAIN_MAX_S * SECOND_NS;
+		if (control_id && now_ns >= s->again_ns[i] && !start(s, o, i))
+			s->again_ns[i] = now_ns + AGAIN_MAX_S * SECOND_NS;
 	}
+}
+
+/* Is one to be begun again? None is where their pacers are gone for good. */
+static bool one_waits(const struct several *s)
+{
+	size_t i = 0;
+
+	while (i < s->n && !waits(s, i))
+		i++;
+	return i < s->n && host_now_ns() - s->seen_ns < GONE_S * SECOND_NS;
 }
 
 /* Who is told to end now has not failed for those that were to be begun again. */
 static void forget_waiting(struct several *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (!s->child[i])
+		if (waits(s, i))
 			s->code[i] = EXIT_DONE;
 }
 
@@ -992,7 +1013,8 @@ static bool all_ready(const struct several *s, size_t *ready)
 
 /*
  * One that cannot begin ends all, so that nobody takes the rest for the whole. One that ends later,
- * as its pacer was taken off, leaves the others at work, and is begun again where one is there.
+ * as its pacer was taken off, leaves the others at work, and is begun again where one is there: so
+ * is each, where all have ended.
  */
 static int run_several(struct options *o)
 {
@@ -1017,7 +1039,7 @@ static int run_several(struct options *o)
 			(void)sigtimedwait(&one_ended, NULL, &look);
 		return gave_up("fleet", strerror(why));
 	}
-	while (take_ended(&s)) {
+	while (take_ended(&s) || (told && !ending && one_waits(&s))) {
 		if (ending)
 			(void)sigtimedwait(&one_ended, NULL, &look);
 		else if ((ending = ends_wait(LOOK_MS * 1000000ull)) && told)
@@ -1035,6 +1057,10 @@ static int run_several(struct options *o)
 	}
 	close(s.ready[0]);
 	close(s.ready[1]);
+	if (told && !ending && worst(&s))
+		complaint("fleet: no interface has had a pacer for %d s: load its policy, and "
+			  "start the agent again",
+			  GONE_S);
 	return worst(&s);
 }
 
