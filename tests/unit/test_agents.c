@@ -41,6 +41,9 @@ static int looks;
 static int told_at;	 /* the look at which the whole is told to end; 0: none */
 static int told_fd = -1; /* where it comes that all are ready */
 static uint64_t now_ns;
+static uint64_t begun_ns[20]; /* of each agent that was begun */
+static size_t begun;
+static size_t other_at; /* so many were begun when each state is another; 0: never */
 
 uint64_t __wrap_host_now_ns(void);
 uint64_t __wrap_host_now_ns(void)
@@ -59,6 +62,8 @@ int __wrap_attached_find(const char *ifname, struct attached *attached, struct p
 		assert_int_equal(__real_kill(getpid(), SIGTERM), 0);
 	if (state == '-' || (looks++ >= (int)strlen(states) && gone-- > 0))
 		return policy_fail(error, 0, "%s: it has no pacer", ifname);
+	if (other_at && begun >= other_at)
+		state++;
 	*attached = (struct attached){.control_id = (uint32_t)state};
 	held++;
 	return 0;
@@ -108,6 +113,8 @@ pid_t __wrap_fork(void)
 		errno = EAGAIN;
 		return -1;
 	}
+	if (begun < sizeof(begun_ns) / sizeof(*begun_ns))
+		begun_ns[begun++] = now_ns;
 	child = __real_fork();
 	if (child)
 		return child;
@@ -138,6 +145,7 @@ static int fleet_of(int n_names, const char *agents, const char *state, char sai
 
 	script = agents;
 	looks = 0;
+	begun = 0;
 	assert_non_null(f);
 	fflush(NULL);
 	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
@@ -331,6 +339,38 @@ static void test_no_pacer_any_more(void **unused)
 	hear_no_more(true);
 }
 
+/* Seconds until it is begun again; 2 of them are this clock's. */
+static void assert_pause(size_t agent, uint64_t least_s, uint64_t most_s)
+{
+	uint64_t ns = begun_ns[agent] - begun_ns[agent - 1];
+
+	assert_in_range(ns, least_s * 1000000000, (most_s + 2) * 1000000000);
+}
+
+/* One that fails each time is begun again ever later, but not too late, and soon at a new state. */
+static void test_pauses(void **unused)
+{
+	char said[2000];
+
+	(void)unused;
+	hear();
+	states = "ab";
+	assert_int_equal(fleet_of(2, "!rffffft", "/", said), EXIT_DONE);
+	assert_pause(3, 2, 2);
+	assert_pause(4, 4, 4);
+	for (size_t i = 5; i < 8; i++)
+		assert_pause(i, 8, 8);
+	hear_no_more(true);
+	hear();
+	other_at = 6;
+	assert_int_equal(fleet_of(2, "!rffffft", "/", said), EXIT_DONE);
+	assert_pause(5, 8, 8);
+	assert_pause(6, 1, 1);
+	assert_pause(7, 2, 2);
+	other_at = 0;
+	hear_no_more(true);
+}
+
 static void test_misused(void **unused)
 {
 	char said[2000], many[AGENTS_MAX + 2] = "";
@@ -354,6 +394,7 @@ int main(void)
 	    cmocka_unit_test(test_one_agent_for_a_state),
 	    cmocka_unit_test(test_begun_again),
 	    cmocka_unit_test(test_no_pacer_any_more),
+	    cmocka_unit_test(test_pauses),
 	    cmocka_unit_test(test_misused),
 	};
 

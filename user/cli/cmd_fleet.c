@@ -839,7 +839,7 @@ static int run_one(struct options *o, int ready)
 
 #define AGENTS_MAX  64
 #define AGAIN_MIN_S 1 /* until one that has failed is begun again: twice as long each time ... */
-#define AGAIN_MAX_S 64
+#define AGAIN_MAX_S 8
 #define WELL_S	    60 /* ... until it has worked for that long */
 #define GONE_S	    10 /* all ends where none works, and no pacer is found for that long */
 
@@ -850,8 +850,8 @@ struct several {
 	pid_t child[AGENTS_MAX];
 	int code[AGENTS_MAX];	       /* of one that has ended */
 	uint64_t begun_ns[AGENTS_MAX]; /* when it was begun last, */
-	uint64_t again_s[AGENTS_MAX];  /* ... how long it waits then until it is again, */
-	uint64_t again_ns[AGENTS_MAX]; /* ... and until when */
+	uint64_t ended_ns[AGENTS_MAX]; /* ... when it ended, */
+	uint64_t again_s[AGENTS_MAX];  /* ... and how long it waits then until it is again */
 	uint64_t seen_ns;	       /* when one ended last, or the pacer of one was found */
 	size_t n;		       /* that were begun */
 	int ready[2];
@@ -926,10 +926,7 @@ static void note_end(struct several *s, size_t i, int status)
 	s->code[i] = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
 	if (now_ns - s->begun_ns[i] >= WELL_S * SECOND_NS)
 		s->again_s[i] = AGAIN_MIN_S;
-	s->again_ns[i] = now_ns + s->again_s[i] * SECOND_NS;
-	s->seen_ns = now_ns;
-	if (s->again_s[i] < AGAIN_MAX_S)
-		s->again_s[i] *= 2;
+	s->ended_ns[i] = s->seen_ns = now_ns;
 }
 
 /* Takes note of those that have ended. Returns how many there are still. */
@@ -978,8 +975,12 @@ static void begin_again(struct several *s, struct options *o)
 		if (control_id != s->control_id[i]) /* it did not end by a fault */
 			s->again_s[i] = AGAIN_MIN_S;
 		s->control_id[i] = control_id;
-		if (control_id && now_ns >= s->again_ns[i] && !start(s, o, i))
-			s->again_ns[i] = now_ns + AGAIN_MAX_S * SECOND_NS;
+		if (!control_id || now_ns - s->ended_ns[i] < s->again_s[i] * SECOND_NS)
+			continue;
+		if (s->again_s[i] < AGAIN_MAX_S)
+			s->again_s[i] *= 2;
+		if (!start(s, o, i))
+			s->ended_ns[i] = now_ns;
 	}
 }
 
