@@ -184,6 +184,44 @@ static void test_files_of_a_folder(void **unused)
 	free(text);
 }
 
+/* Bans that a fleet shares want a table of them, which a rule that bans makes, or `bans`. */
+static void test_a_fleet_without_a_table(void **unused)
+{
+	static const struct {
+		const char *fleet, *rest;
+		bool warned;
+	} rows[] = {
+	    {", bans: yes", "rules: []\n", true},
+	    {", bans: yes", "rules: [{name: a, match: {proto: udp}, verdict: drop}]\n", true},
+	    {", bans: yes", "rules: []\nbans: 100\n", false},
+	    {", bans: yes",
+	     "rules: [{name: a, limits: [{key: src, packets: 9, window: 1s}], ban: 1s}]\n", false},
+	    {", bans: no", "rules: []\n", false},
+	    {"", "rules: []\n", false},
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(rows); i++) {
+		json_t *all, *warnings;
+		char file[300], *text;
+
+		snprintf(file, sizeof(file), "fleet: {store: 'https://a', name: edge%s}\n%s",
+			 rows[i].fleet, rows[i].rest);
+		assert_int_equal(load(file), 0);
+		all = check_json();
+		text = check_text();
+		warnings = json_object_get(all, "warnings");
+		assert_int_equal(strstr(text, "  warning: fleet: bans: yes shares nothing") != NULL,
+				 rows[i].warned);
+		assert_int_equal(json_array_size(warnings), rows[i].warned);
+		if (rows[i].warned)
+			assert_non_null(strstr(json_string_value(json_array_get(warnings, 0)),
+					       "bans: N makes one"));
+		json_decref(all);
+		free(text);
+	}
+}
+
 /* ---- memory ---- */
 
 static const char *const memory_of[] = {
@@ -690,6 +728,7 @@ int main(void)
 	    TEST(test_json),
 	    TEST(test_records),
 	    TEST(test_files_of_a_folder),
+	    TEST(test_a_fleet_without_a_table),
 	    TEST(test_memory_adds_up),
 	    TEST(test_silence),
 	    TEST(test_gap_more),

@@ -535,6 +535,9 @@ static void warn_of_file(const char *of, const char *name, const char *file)
 	emit_string("", text, "  warning: %s\n", printable(text).text);
 }
 
+static const char no_table[] = "fleet: bans: yes shares nothing, as there is no table of bans: no "
+			       "rule bans: bans: N makes one";
+
 static void emit_warnings(const struct policy *policy, const struct pacer_policy *bin)
 {
 	const struct policy_fleet *fleet = &policy->fleet;
@@ -548,6 +551,8 @@ static void emit_warnings(const struct policy *policy, const struct pacer_policy
 	warn_of_file("fleet.cert", "", fleet->cert);
 	warn_of_file("fleet.key", "", fleet->key);
 	warn_of_file("fleet.ca", "", fleet->ca);
+	if (fleet->bans && !policy_bans(policy))
+		emit_string("", no_table, "  warning: %s\n", no_table);
 	emit_close();
 }
 
