@@ -196,7 +196,7 @@ $(BUILD)/unit/test_serve: LINK := -Wl,--wrap=ends_wait
 $(BUILD)/unit/test_fleet_bans: LINK += -Wl,--wrap=ban_notes_lengths
 $(BUILD)/unit/test_fleet_reserve: LINK := -Wl,--wrap=close
 $(BUILD)/unit/test_fleet_number: LINK := -Wl,--wrap=poll
-$(BUILD)/unit/test_agents: LINK := -Wl,--wrap=host_now_ns,--wrap=fork,--wrap=pipe2,--wrap=kill,--wrap=attached_find,--wrap=attached_release
+$(BUILD)/unit/test_agents: LINK := -Wl,--wrap=host_now_ns,--wrap=fork,--wrap=waitpid,--wrap=pipe2,--wrap=kill,--wrap=attached_find,--wrap=attached_release
 $(BUILD)/unit/test_sole_agent: LINK := -Wl,--wrap=flock
 $(BUILD)/unit/test_file_lock: LINK := -Wl,--wrap=clock_gettime
 # The calls of failing.h.

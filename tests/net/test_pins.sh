@@ -358,6 +358,13 @@ no_program()
 	! bpftool prog show id "$1" >/dev/null 2>&1
 }
 
+# Pins stay while somebody has their program open, as whoever looks at all programs of the machine.
+nothing_of_r0()
+{
+	pacer clean >/dev/null
+	[ ! -e /sys/fs/bpf/xdp-pacer/r0 ]
+}
+
 # An interface goes with its shadow, which has the maps of its pins. The next of that name is loaded as the first was, and
 # nothing of the shadow is left.
 gone_with_its_shadow()
@@ -376,8 +383,7 @@ gone_with_its_shadow()
 		in_server ip link del r0
 		until_true 20 no_program "$program" || fail "its program is there yet" || return
 	done
-	pacer clean >/dev/null
-	[ ! -e /sys/fs/bpf/xdp-pacer/r0 ] || fail "clean left pins"
+	until_true 20 nothing_of_r0 || fail "clean left pins"
 }
 
 # Both of a shared policy have pins, of the same maps.

@@ -108,6 +108,7 @@ def carried(tunnels):
                 # In turns: options before it, a VLAN around it, the first fragment of a larger one.
                 options = b"\1" * 8 if i % 5 == 1 else b""
                 frag = 0x2000 if i % 5 == 2 else 0
+                body += bytes(-len(body) % 8) if frag else b""  # as first fragments are
                 data = ip(outer, proto, body, OUTER4 if outer == 4 else OUTER6, 99, 1, frag, options)
                 yield f"{name} {inner} in {outer}, {i}", made.ethernet(0x0800 if outer == 4 else 0x86dd, data,
                                                                       (0x8100,) * (i % 3))

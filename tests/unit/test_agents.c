@@ -38,17 +38,21 @@ static const char *states;
 static int held; /* pacers that were found, and not given back */
 static int gone; /* so many looks at states find none, but for the first of each */
 static int looks;
-static int told_at;	 /* the look at which the whole is told to end; 0: none */
+static int ended;
+static uint64_t ended_ns;
+static uint64_t paused_ns[20]; /* before each that was begun, since one ended */
+static int told_after;	 /* so many ended: the next look tells the whole to end; 0: none does */
+static int told_looks;	 /* ... or so many looks later */
 static int told_fd = -1; /* where it comes that all are ready */
 static uint64_t now_ns;
-static uint64_t begun_ns[20]; /* of each agent that was begun */
 static size_t begun;
-static size_t other_at; /* so many were begun when each state is another; 0: never */
+static size_t other_at;	  /* so many were begun when the states are others; 0: never */
+static const char *other; /* these */
 
 uint64_t __wrap_host_now_ns(void);
 uint64_t __wrap_host_now_ns(void)
 {
-	return now_ns += 500000000;
+	return now_ns += 1000000000;
 }
 
 int __real_kill(pid_t pid, int signal);
@@ -56,14 +60,15 @@ int __real_kill(pid_t pid, int signal);
 int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error);
 int __wrap_attached_find(const char *ifname, struct attached *attached, struct policy_error *error)
 {
-	char state = states[atoi(ifname + 1)];
+	const char *now = other_at && begun >= other_at && ended ? other : states;
+	char state = now[atoi(ifname + 1)];
 
-	if (looks + 1 == told_at)
+	if (told_after && ended == told_after && told_looks-- <= 0) {
+		told_after = 0;
 		assert_int_equal(__real_kill(getpid(), SIGTERM), 0);
+	}
 	if (state == '-' || (looks++ >= (int)strlen(states) && gone-- > 0))
 		return policy_fail(error, 0, "%s: it has no pacer", ifname);
-	if (other_at && begun >= other_at)
-		state++;
 	*attached = (struct attached){.control_id = (uint32_t)state};
 	held++;
 	return 0;
@@ -91,6 +96,19 @@ int __wrap_pipe2(int ends[2], int flags)
 	return result;
 }
 
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+	pid_t result = __real_waitpid(pid, status, options);
+
+	if (result > 0) {
+		ended++;
+		ended_ns = now_ns;
+	}
+	return result;
+}
+
 /* A mistake in what is tested must not end whoever else is there. */
 int __wrap_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal)
@@ -113,8 +131,8 @@ pid_t __wrap_fork(void)
 		errno = EAGAIN;
 		return -1;
 	}
-	if (begun < sizeof(begun_ns) / sizeof(*begun_ns))
-		begun_ns[begun++] = now_ns;
+	if (begun < sizeof(paused_ns) / sizeof(*paused_ns))
+		paused_ns[begun++] = now_ns - ended_ns;
 	child = __real_fork();
 	if (child)
 		return child;
@@ -146,6 +164,7 @@ static int fleet_of(int n_names, const char *agents, const char *state, char sai
 	script = agents;
 	looks = 0;
 	begun = 0;
+	ended = 0;
 	assert_non_null(f);
 	fflush(NULL);
 	assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
@@ -306,6 +325,8 @@ static void test_begun_again(void **unused)
 		assert_int_equal(fleet_of(2, rows[i].agents, "/", said), rows[i].code);
 		assert_string_equal(said, strchr(rows[i].agents, 'k')
 					      ? "xdp-pacer: a1: its agent was ended by signal 9\n"
+						"xdp-pacer: a1: its agent cannot be begun: "
+						"Resource temporarily unavailable\n"
 					      : "");
 		assert_int_equal(*script, 0);
 		assert_true(gone <= 0);
@@ -317,34 +338,30 @@ static void test_begun_again(void **unused)
 static void test_no_pacer_any_more(void **unused)
 {
 	char said[2000];
-	uint64_t from_ns = now_ns;
 
 	(void)unused;
 	hear();
 	gone = INT_MAX;
 	states = "ab";
 	assert_int_equal(fleet_of(2, "rr", "/", said), EXIT_FAILED);
-	assert_string_equal(said, "xdp-pacer: fleet: no interface has had a pacer for 10 s: load "
-				  "its policy, and start the agent again\n");
-	assert_in_range(now_ns - from_ns, 10000000000, 20000000000);
+	assert_string_equal(said, "xdp-pacer: fleet: none of them has had a pacer of this version "
+				  "for 10 s: load its policy, and start the agent again\n");
+	assert_in_range(now_ns - ended_ns, 10000000000, 15000000000);
 	hear_no_more(false);
 	/* Told to end meanwhile it ends at once, and has not failed. */
 	hear();
-	from_ns = now_ns;
-	told_at = 5;
+	told_after = 2;
 	assert_int_equal(fleet_of(2, "rr", "/", said), EXIT_DONE);
 	assert_string_equal(said, "");
-	assert_in_range(now_ns - from_ns, 0, 10000000000);
-	told_at = gone = 0;
+	assert_in_range(now_ns - ended_ns, 0, 9000000000);
+	gone = 0;
 	hear_no_more(true);
 }
 
-/* Seconds until it is begun again; 2 of them are this clock's. */
+/* Seconds until it is begun again; 3 of them are this clock's. */
 static void assert_pause(size_t agent, uint64_t least_s, uint64_t most_s)
 {
-	uint64_t ns = begun_ns[agent] - begun_ns[agent - 1];
-
-	assert_in_range(ns, least_s * 1000000000, (most_s + 2) * 1000000000);
+	assert_in_range(paused_ns[agent], least_s * 1000000000, (most_s + 3) * 1000000000);
 }
 
 /* One that fails each time is begun again ever later, but not too late, and soon at a new state. */
@@ -363,12 +380,48 @@ static void test_pauses(void **unused)
 	hear_no_more(true);
 	hear();
 	other_at = 6;
+	other = "cd";
 	assert_int_equal(fleet_of(2, "!rffffft", "/", said), EXIT_DONE);
 	assert_pause(5, 8, 8);
 	assert_pause(6, 1, 1);
 	assert_pause(7, 2, 2);
 	other_at = 0;
 	hear_no_more(true);
+}
+
+/* States are shared by others, or by none any more: each has one agent, and no interface is left.
+ */
+static void test_other_states(void **unused)
+{
+	static const struct {
+		const char *states, *agents, *other;
+		size_t at;
+	} rows[] = {
+	    {"aa", "r.t", "bc", 1},    /* each was replaced by one of its own */
+	    {"aa", "r.t", "ba", 1},    /* the first alone: the other goes on with the state */
+	    {"aa", "rt", "-a", 1},     /* it was taken off: the other has the state */
+	    {"ab", "rrt", "cc", 2},    /* both, by one */
+	    {"aba", "!r.t", "acd", 2}, /* one has left the state of one that has an agent, */
+	    {"ab", "!r", "aa", 2},     /* ... or joined it: then that agent is for both */
+	    {"ab", "r!", "bb", 2},
+	};
+	char said[2000];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		hear();
+		states = rows[i].states;
+		other = rows[i].other;
+		other_at = rows[i].at;
+		told_after = strchr(rows[i].agents, 't') ? 0 : 1;
+		told_looks = 6;
+		assert_int_equal(fleet_of((int)strlen(states), rows[i].agents, "/", said),
+				 EXIT_DONE);
+		assert_string_equal(script, "");
+		assert_int_equal(begun, strlen(rows[i].agents));
+		hear_no_more(true);
+	}
+	other_at = told_looks = 0;
 }
 
 static void test_misused(void **unused)
@@ -395,6 +448,7 @@ int main(void)
 	    cmocka_unit_test(test_begun_again),
 	    cmocka_unit_test(test_no_pacer_any_more),
 	    cmocka_unit_test(test_pauses),
+	    cmocka_unit_test(test_other_states),
 	    cmocka_unit_test(test_misused),
 	};
 

@@ -77,7 +77,7 @@ static const struct {
     {"else: drop\nallow: [192.0.2.1]\n" RULES LINK_LOCAL
      "  - {name: t, match: {src: \"fe80::/64\", proto: tcp}, verdict: pass}\n",
      GLOBAL},
-    {"else: pass\n" RULES "  - {name: b, match: {src: [\"3fff::/20\", "
+    {"else: pass\n" RULES "  - {name: b, match: {src: [\"3fff::/20\", \"2a00::/12\", "
      "\"100::/64\"]}, verdict: drop}\n",
      0},
     {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL, 0}, /* nobody knows who is in it */

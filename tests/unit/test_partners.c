@@ -326,44 +326,59 @@ static void test_untold(void **unused)
 	assert_int_equal(look(NULL), 0);
 }
 
+/* Only programs of no interface here have the map. */
+static void begin_elsewhere(void)
+{
+	begin(0);
+	memcpy(having, (uint32_t[]){20, 30, 0, 0}, 4 * sizeof(*having));
+}
+
 /* Whichever interface carries it, and where none can be asked. */
 static void test_carried(void **unused)
 {
 	(void)unused;
-	begin(20);
+	begin(0);
+	blind = hidden = true; /* those that are here are seen all the same */
+	assert_int_equal(partners_carried(STATE), 1);
+	memcpy(having, (uint32_t[]){17, 0, 0, 0}, 4 * sizeof(*having));
+	assert_int_equal(partners_carried(STATE), 1);
+	begin_elsewhere();
 	assert_int_equal(partners_carried(STATE), 0); /* they are only open */
 	assert_int_equal(partners_carried(STATE + 1), 0);
-	for (size_t i = 0; i < 4; i++) {
-		begin(20);
+	for (size_t i = 0; i < 2; i++) {
+		begin_elsewhere();
 		carried = having[i];
 		assert_int_equal(partners_carried(STATE), 1);
 		assert_int_equal(partners_carried(STATE + 1), 0);
 	}
-	begin(20);
+	begin_elsewhere();
 	called = 20;
 	assert_int_equal(partners_carried(STATE), 1);
-	begin(20);
-	carried = 30; /* which has another map */
+	begin_elsewhere();
+	carried = 3; /* which has another map */
 	assert_int_equal(partners_carried(STATE), 0);
-	begin(20);
+	begin_elsewhere();
 	hidden = true;
 	assert_int_equal(partners_carried(STATE), -1);
 	assert_int_equal(partners_carried(STATE + 1), 0);
-	carried = 20; /* the last of them */
+	carried = 30; /* the last of them */
 	assert_int_equal(partners_carried(STATE), 1);
-	begin(20);
+	begin_elsewhere();
 	blind = true;
 	assert_int_equal(partners_carried(STATE), -1);
-	begin(20);
+	begin_elsewhere();
 	unlisted = true;
 	assert_int_equal(partners_carried(STATE), -1);
-	begin(20);
-	unread = 10;
+	begin_elsewhere();
+	unread = 3;
 	cause = ENOMEM;
 	assert_int_equal(partners_carried(STATE), -1);
 	carried = 20;
 	assert_int_equal(partners_carried(STATE), 1);
-	begin(0);
+	begin_elsewhere();
+	unseen = "s2"; /* it may have it */
+	assert_int_equal(partners_carried(STATE), -1);
+	begin_elsewhere();
 	unread = 30;
 	cause = ENOENT; /* it has ended */
 	assert_int_equal(partners_carried(STATE), 0);

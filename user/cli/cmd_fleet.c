@@ -844,36 +844,26 @@ static int run_one(struct options *o, int ready)
 #define GONE_S	    10 /* all ends where none works, and no pacer is found for that long */
 
 struct several {
-	char *ifname[AGENTS_MAX]; /* of each agent: the first that has its state */
-	uint32_t control_id[AGENTS_MAX];
-	size_t n_states;
-	pid_t child[AGENTS_MAX];
-	int code[AGENTS_MAX];	       /* of one that has ended */
-	uint64_t begun_ns[AGENTS_MAX]; /* when it was begun last, */
-	uint64_t ended_ns[AGENTS_MAX]; /* ... when it ended, */
-	uint64_t again_s[AGENTS_MAX];  /* ... and how long it waits then until it is again */
-	uint64_t seen_ns;	       /* when one ended last, or the pacer of one was found */
-	size_t n;		       /* that were begun */
+	char *ifname[AGENTS_MAX];
+	uint32_t control_id[AGENTS_MAX]; /* of the state that was found there last; 0: none */
+	pid_t child[AGENTS_MAX];	 /* its agent; 0: it has none, or that of another */
+	int code[AGENTS_MAX];		 /* of one that has ended */
+	uint64_t begun_ns[AGENTS_MAX];	 /* when it was begun last, */
+	uint64_t ended_ns[AGENTS_MAX];	 /* ... when it ended, */
+	uint64_t again_s[AGENTS_MAX];	 /* ... and how long it waits then until it is again */
+	uint64_t seen_ns;   /* when one ended last, or a pacer was found that has none; */
+	uint64_t looked_ns; /* ... it is looked once a second */
+	size_t n, begun;    /* interfaces, and agents in the first place */
 	int ready[2];
 };
 
-/* What shares its state with one before has the agent of that. */
-static void find_states(struct several *s, const struct options *o)
+/* What shares its state with one before, or with one that has an agent, has the agent of that. */
+static const char *has_agent_of(const struct several *s, size_t i)
 {
-	for (int i = 0; i < o->n_args; i++) {
-		uint32_t control_id = state_of(o->args[i]);
-		size_t k = 0;
-
-		while (k < s->n_states && (!control_id || s->control_id[k] != control_id))
-			k++;
-		if (k < s->n_states) {
-			complaint("%s: has the pacer of %s: one agent is for both", o->args[i],
-				  s->ifname[k]);
-			continue;
-		}
-		s->ifname[s->n_states] = o->args[i];
-		s->control_id[s->n_states++] = control_id;
-	}
+	for (size_t k = 0; k < s->n; k++)
+		if (k != i && s->control_id[k] == s->control_id[i] && (s->child[k] || k < i))
+			return s->ifname[k];
+	return NULL;
 }
 
 /* False: there is no process for it. */
@@ -900,10 +890,20 @@ static bool start(struct several *s, struct options *o, size_t i)
 
 static bool start_all(struct several *s, struct options *o)
 {
-	for (; s->n < s->n_states; s->n++) {
+	for (; s->n < (size_t)o->n_args; s->n++) {
+		const char *other;
+
+		s->ifname[s->n] = o->args[s->n];
+		s->control_id[s->n] = state_of(s->ifname[s->n]);
 		s->again_s[s->n] = AGAIN_MIN_S;
-		if (!start(s, o, s->n))
+		other = s->control_id[s->n] ? has_agent_of(s, s->n) : NULL;
+		if (other)
+			complaint("%s: has the pacer of %s: one agent is for both", s->ifname[s->n],
+				  other);
+		else if (!start(s, o, s->n))
 			return false;
+		else
+			s->begun++;
 	}
 	return true;
 }
@@ -955,50 +955,51 @@ static int worst(const struct several *s)
 	return code;
 }
 
-static bool waits(const struct several *s, size_t i)
+/* Is there a state on it that no agent has? */
+static bool wants_agent(struct several *s, size_t i)
 {
-	return !s->child[i] && s->code[i];
+	uint32_t control_id = state_of(s->ifname[i]);
+
+	if (control_id != s->control_id[i]) /* it did not end by a fault */
+		s->again_s[i] = AGAIN_MIN_S;
+	s->control_id[i] = control_id;
+	return control_id && !has_agent_of(s, i);
 }
 
-/* Those that have failed, once there is a pacer on their interface. */
+/* Those that have ended, and of states that are new here, once there is a pacer. */
 static void begin_again(struct several *s, struct options *o)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		uint64_t now_ns = host_now_ns();
-		uint32_t control_id;
+	const uint64_t now_ns = host_now_ns();
 
-		if (!waits(s, i))
+	if (now_ns - s->looked_ns < SECOND_NS)
+		return;
+	s->looked_ns = now_ns;
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->child[i] || !wants_agent(s, i))
 			continue;
-		control_id = state_of(s->ifname[i]);
-		if (control_id)
-			s->seen_ns = now_ns;
-		if (control_id != s->control_id[i]) /* it did not end by a fault */
-			s->again_s[i] = AGAIN_MIN_S;
-		s->control_id[i] = control_id;
-		if (!control_id || now_ns - s->ended_ns[i] < s->again_s[i] * SECOND_NS)
+		s->seen_ns = now_ns;
+		if (now_ns - s->ended_ns[i] < s->again_s[i] * SECOND_NS)
 			continue;
 		if (s->again_s[i] < AGAIN_MAX_S)
 			s->again_s[i] *= 2;
-		if (!start(s, o, i))
-			s->ended_ns[i] = now_ns;
+		if (start(s, o, i))
+			continue;
+		complaint("%s: its agent cannot be begun: %s", s->ifname[i], strerror(errno));
+		s->ended_ns[i] = now_ns;
 	}
 }
 
-/* Is one to be begun again? None is where their pacers are gone for good. */
+/* May one be begun again? None is where their pacers are gone for good. */
 static bool one_waits(const struct several *s)
 {
-	size_t i = 0;
-
-	while (i < s->n && !waits(s, i))
-		i++;
-	return i < s->n && host_now_ns() - s->seen_ns < GONE_S * SECOND_NS;
+	return host_now_ns() - s->seen_ns < GONE_S * SECOND_NS;
 }
 
 /* Who is told to end now has not failed for those that were to be begun again. */
 static void forget_waiting(struct several *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (waits(s, i))
+		if (!s->child[i])
 			s->code[i] = EXIT_DONE;
 }
 
@@ -1009,7 +1010,7 @@ static bool all_ready(const struct several *s, size_t *ready)
 	ssize_t n = read(s->ready[0], said, sizeof(said));
 
 	*ready += n > 0 ? (size_t)n : 0;
-	return *ready == s->n;
+	return *ready == s->begun;
 }
 
 /*
@@ -1031,7 +1032,6 @@ static int run_several(struct options *o)
 	sigemptyset(&one_ended);
 	sigaddset(&one_ended, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &one_ended, NULL);
-	find_states(&s, o);
 	if (pipe2(s.ready, O_CLOEXEC | O_NONBLOCK) || !start_all(&s, o)) {
 		int why = errno;
 
@@ -1058,10 +1058,12 @@ static int run_several(struct options *o)
 	}
 	close(s.ready[0]);
 	close(s.ready[1]);
-	if (told && !ending && worst(&s))
-		complaint("fleet: no interface has had a pacer for %d s: load its policy, and "
-			  "start the agent again",
+	if (told && !ending) {
+		complaint("fleet: none of them has had a pacer of this version for %d s: load its "
+			  "policy, and start the agent again",
 			  GONE_S);
+		return EXIT_FAILED;
+	}
 	return worst(&s);
 }
 

@@ -35,8 +35,11 @@ static bool is_denied(const struct pacer_policy *of, const char *text)
 #define NEAR_LEN 64 /* of prefixes: a list of single addresses allows not all neighbours */
 
 static const struct prefix link_local = {6, NEAR_LEN, {0xfe, 0x80}};
-/* Of an address like any other: no list has it for a bogus one. */
-static const struct prefix anywhere = {6, NEAR_LEN, {0x2a, 0x00, 0xfe, 0xed, 0xbe, 0xef}};
+/* Far apart: no list of bogus sources, or of a part of the world, has both. */
+static const struct prefix anywhere[] = {
+    {6, NEAR_LEN, {0x2a, 0x00, 0xfe, 0xed, 0xbe, 0xef}},
+    {6, NEAR_LEN, {0x26, 0x00, 0xfe, 0xed, 0xbe, 0xef}},
+};
 
 static bool is_allowed(const struct policy *policy, const struct prefix *source)
 {
@@ -74,7 +77,8 @@ static bool is_global(const struct prefix *prefix)
 static bool is_global_discovery_denied(const struct policy *policy, const struct pacer_policy *bin)
 {
 	if (policy->n_sets || is_discovery_denied(policy, bin) ||
-	    !is_neighbour_denied(policy, bin, &anywhere))
+	    !is_neighbour_denied(policy, bin, &anywhere[0]) ||
+	    !is_neighbour_denied(policy, bin, &anywhere[1]))
 		return false;
 	for (size_t i = 0; i < policy->n_allow; i++)
 		if (is_global(&policy->allow[i]) && policy->allow[i].len <= NEAR_LEN)

@@ -159,11 +159,25 @@ int partners_each(const struct attached *a, int (*each)(const char *ifname, void
 	return each_partner(p, a, error);
 }
 
+/* Those of this network namespace are seen also by who may not look into others. */
+static int carried_here(uint32_t map_id)
+{
+	struct policy_error unsaid;
+	struct partners p = {.but = "", .map_id = map_id, .error = &unsaid};
+	int result = attached_each(each_here, &p, &unsaid);
+
+	free(p.here);
+	return p.n ? 1 : result;
+}
+
 int partners_carried(uint32_t map_id)
 {
-	bool untold = false;
+	int here = carried_here(map_id);
+	bool untold = here < 0;
 	uint32_t id = 0;
 
+	if (here > 0)
+		return 1;
 	while (!bpf_prog_get_next_id(id, &id)) {
 		int carried = prog_maps_id_has(id, &map_id, 1);
 
