@@ -73,7 +73,8 @@ static bool is_global(const struct prefix *prefix)
 	return prefix->family == 6 && !(prefix->addr[0] == 0xfe && prefix->addr[1] >> 6 == 2);
 }
 
-/* Those of the link are known to the policy alone: does it let any of the prefixes in it names? */
+/* Which ones the link has the policy alone may know: does it let any prefix through that it names?
+ */
 static bool is_global_discovery_denied(const struct policy *policy, const struct pacer_policy *bin)
 {
 	if (policy->n_sets || is_discovery_denied(policy, bin) ||

@@ -14,7 +14,8 @@
  * member: an id. but: the kernel's number of the control map of the pacer that is to have it.
  * Returns the number of another's that has some of that reserve, and a program with it is on an
  * interface of the machine. 0: none is seen: who asks may have to be root, with /proc and the bpffs
- * of the machine, and pacers of another version are not known.
+ * of the machine. Pacers of another version are not known, nor what an agent left there that was
+ * built before floors had a mark.
  */
 uint32_t fleet_reserve_elsewhere(uint64_t member, uint32_t but);
 

@@ -38,7 +38,7 @@ struct fleet_held {
 	uint64_t until_ns;    /* of `units` and of those of lanes, on the packets' clock */
 	uint64_t answered_ns; /* the agent by the store last, 17 ms early at most; 0: never */
 	uint32_t members;     /* as the agent said */
-	uint64_t member;      /* whose reserve the floor is: its id. It is not read: 0 */
+	uint64_t member;      /* whose reserve the floor is: its id; read back as 0 */
 	struct fleet_lane lane[PACER_LANES];
 };
 

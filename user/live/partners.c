@@ -160,7 +160,7 @@ int partners_each(const struct attached *a, int (*each)(const char *ifname, void
 }
 
 /* Those of this network namespace are seen also by who may not look into others. */
-static int carried_here(uint32_t map_id)
+static int is_on_one_here(uint32_t map_id)
 {
 	struct policy_error unsaid;
 	struct partners p = {.but = "", .map_id = map_id, .error = &unsaid};
@@ -172,7 +172,7 @@ static int carried_here(uint32_t map_id)
 
 int partners_carried(uint32_t map_id)
 {
-	int here = carried_here(map_id);
+	int here = is_on_one_here(map_id);
 	bool untold = here < 0;
 	uint32_t id = 0;
 
