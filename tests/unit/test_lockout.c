@@ -8,13 +8,17 @@
 #define SET	   "sets: [{name: s, of: [203.0.113.9, \"2001:db8::9\"]}]\n"
 #define UDP	   "  - {name: u, match: {proto: udp}, verdict: drop}\n"
 #define LINK_LOCAL "  - {name: n, match: {src: \"fe80::/10\", proto: icmpv6}, verdict: pass}\n"
-#define RULES	   "rules:\n"
+#define OWN_LINK                                                                               \
+	"  - {name: n, match: {dst: [\"fe80::/10\", \"ff02::/16\"], proto: icmpv6}, verdict: " \
+	"pass}\n"
+#define RULES "rules:\n"
 
-enum { DISCOVERY = 1, GLOBAL = 2, SSH4 = 4, SSH6 = 8 };
+enum { DISCOVERY = 1, GLOBAL = 2, OWN = 4, SSH4 = 8, SSH6 = 16 };
 
 static const char *const begins[] = {
     "neighbour discovery (icmpv6) is dropped: ",
     "neighbour discovery (icmpv6) from addresses other than fe80::/10 is dropped: ",
+    "neighbour discovery (icmpv6) to addresses other than fe80::/10 and ff02::/16 is dropped: ",
     "SSH over IPv4 is dropped, and nobody is on the allow-list: ",
     "SSH over IPv6 is dropped, and nobody is on the allow-list: ",
 };
@@ -80,7 +84,55 @@ static const struct {
     {"else: pass\n" RULES "  - {name: b, match: {src: [\"3fff::/20\", \"2a00::/12\", "
      "\"100::/64\"]}, verdict: drop}\n",
      0},
-    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL, 0}, /* nobody knows who is in it */
+    /* nobody knows who is in a set that lets through: but one for TCP, or to drop, does not */
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL, GLOBAL},
+    {"else: drop\nallow: [192.0.2.1, \"@s\"]\n" SET RULES LINK_LOCAL, 0},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"@s\"}, verdict: pass}\n",
+     0},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"@s\", proto: [17, 50-60]}, verdict: pass}\n",
+     0},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"@s\", dport: 22}, verdict: pass}\n",
+     GLOBAL},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"@s\", proto: tcp}, verdict: pass}\n",
+     GLOBAL},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"@s\"}, verdict: drop}\n",
+     GLOBAL},
+    {"else: pass\nallow: [192.0.2.1]\n" SET RULES LINK_LOCAL
+     "  - {name: t, match: {src: \"!@s\"}, verdict: drop}\n",
+     0},
+    /* answers come to the address that asked, and who asks again asks that */
+    {"else: drop\nallow: [192.0.2.1]\n" RULES OWN_LINK, OWN},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES "  - {name: n, match: {src: \"fe80::/10\", dst: "
+					      "[\"fe80::/10\", \"ff02::/16\"], proto: icmpv6}, "
+     "verdict: pass}\n",
+     GLOBAL},
+    {"else: drop\nallow: [192.0.2.1, \"@s\"]\n" SET RULES OWN_LINK, 0},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES OWN_LINK
+     "  - {name: o, match: {dst: \"2001:db8::1\", proto: icmpv6}, verdict: pass}\n",
+     0},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES OWN_LINK
+     "  - {name: o, match: {dst: \"2001:db8::1\", icmpv6_type: nd-neighbor-advert}, verdict: "
+     "pass}\n",
+     OWN},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES OWN_LINK
+     "  - {name: o, match: {dst: \"2001:db8::1\", icmpv6_type: nd-neighbor-solicit}, verdict: "
+     "pass}\n",
+     OWN},
+    {"else: drop\nallow: [192.0.2.1]\n" RULES OWN_LINK
+     "  - {name: o, match: {dst: \"2a00::/12\", proto: icmpv6}, verdict: pass}\n",
+     0},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES OWN_LINK
+     "  - {name: o, match: {dst: \"@s\"}, verdict: pass}\n",
+     0},
+    {"else: drop\nallow: [192.0.2.1]\n" SET RULES OWN_LINK
+     "  - {name: o, match: {src: \"@s\"}, verdict: pass}\n",
+     OWN},
+    {"else: drop\nallow: [\"fe80::/10\", \"2001:db8::/64\"]\n" RULES UDP, 0},
     {"else: drop\nmode: monitor\n" RULES UDP, 0},
     {"else: drop\n" RULES UDP "  - {name: n, match: {proto: icmpv6}, verdict: pass}\n",
      SSH4 | SSH6},

@@ -2,6 +2,7 @@
 #include "inspect/lockout.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 
 #include "inspect/packet_text.h"
@@ -68,16 +69,55 @@ static bool is_discovery_denied(const struct policy *policy, const struct pacer_
 	return is_neighbour_denied(policy, bin, &link_local);
 }
 
+/* Of a host with such an address: what it is answered, or asked whether it is there still. */
+static bool is_host_denied(const struct policy *policy, const struct pacer_policy *bin,
+			   const struct prefix *host)
+{
+	char to[INET6_ADDRSTRLEN], answers[128], asks[128];
+
+	inet_ntop(AF_INET6, host->addr, to, sizeof(to));
+	snprintf(answers, sizeof(answers),
+		 "icmpv6 fe80::2 > %s type nd-neighbor-advert ttl 255 len 86", to);
+	snprintf(asks, sizeof(asks), "icmpv6 fe80::2 > %s type nd-neighbor-solicit ttl 255 len 86",
+		 to);
+	return !is_allowed(policy, &link_local) &&
+	       (is_denied(bin, answers) || is_denied(bin, asks));
+}
+
 static bool is_global(const struct prefix *prefix)
 {
-	return prefix->family == 6 && !(prefix->addr[0] == 0xfe && prefix->addr[1] >> 6 == 2);
+	return prefix->family == 6 && prefix->addr[0] != 0xff &&
+	       !(prefix->addr[0] == 0xfe && prefix->addr[1] >> 6 == 2);
+}
+
+/* Of neighbour discovery, for all that is said of other than addresses? */
+static bool may_match(const struct policy_match *m)
+{
+	for (size_t i = 0; i < m->n_proto; i++)
+		if (m->proto[i].low <= IPPROTO_ICMPV6 && m->proto[i].high >= IPPROTO_ICMPV6)
+			return !m->n_icmp_type;
+	return !m->n_proto && !m->n_sport && !m->n_dport && !m->n_flags && !m->n_icmp_type;
+}
+
+/* May a packet pass for what sets have, which nobody knows here? */
+static bool may_pass_by_set(const struct policy *policy, bool dst)
+{
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+		const bool denies = policy->rule[r].says == PACER_SAYS_DENY;
+
+		for (size_t i = 0; i < m->n_sets; i++)
+			if (m->set[i].dst == dst && m->set[i].not == denies && may_match(m))
+				return true;
+	}
+	return policy->n_allow_sets;
 }
 
 /* Which ones the link has the policy alone may know: does it let any prefix through that it names?
  */
-static bool is_global_discovery_denied(const struct policy *policy, const struct pacer_policy *bin)
+static bool is_from_global_denied(const struct policy *policy, const struct pacer_policy *bin)
 {
-	if (policy->n_sets || is_discovery_denied(policy, bin) ||
+	if (may_pass_by_set(policy, false) || is_discovery_denied(policy, bin) ||
 	    !is_neighbour_denied(policy, bin, &anywhere[0]) ||
 	    !is_neighbour_denied(policy, bin, &anywhere[1]))
 		return false;
@@ -89,6 +129,23 @@ static bool is_global_discovery_denied(const struct policy *policy, const struct
 
 		for (size_t i = 0; i < m->n_src; i++)
 			if (is_global(&m->src[i]) && !is_neighbour_denied(policy, bin, &m->src[i]))
+				return false;
+	}
+	return true;
+}
+
+/* Likewise of this host's own; said where nothing is of where they come from. */
+static bool is_to_global_denied(const struct policy *policy, const struct pacer_policy *bin)
+{
+	if (may_pass_by_set(policy, true) || is_discovery_denied(policy, bin) ||
+	    is_from_global_denied(policy, bin) || !is_host_denied(policy, bin, &anywhere[0]) ||
+	    !is_host_denied(policy, bin, &anywhere[1]))
+		return false;
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+
+		for (size_t i = 0; i < m->n_dst; i++)
+			if (is_global(&m->dst[i]) && !is_host_denied(policy, bin, &m->dst[i]))
 				return false;
 	}
 	return true;
@@ -106,10 +163,14 @@ static const struct {
     {is_discovery_denied, NULL, NULL,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {is_global_discovery_denied, NULL, NULL,
+    {is_from_global_denied, NULL, NULL,
      "neighbour discovery (icmpv6) from addresses other than fe80::/10 is dropped: hosts of the "
      "same network cannot be reached: put a rule with match: {proto: icmpv6} and verdict: pass, or "
      "limits, above"},
+    {is_to_global_denied, NULL, NULL,
+     "neighbour discovery (icmpv6) to addresses other than fe80::/10 and ff02::/16 is dropped: "
+     "hosts of the same network cannot be reached: put a rule with match: {proto: icmpv6} and "
+     "verdict: pass, or limits, above"},
     {NULL, "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn",
      "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags ack",
      "SSH over IPv4 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
