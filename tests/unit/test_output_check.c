@@ -222,6 +222,70 @@ static void test_a_fleet_without_a_table(void **unused)
 	}
 }
 
+/* ---- limits of bytes ---- */
+
+/*
+ * Of so many units the longest packet leaves all but one of its own unused, and the packet that
+ * fills its last unit least has that part alone.
+ */
+static const struct {
+	const char *limit;
+	const char *unit, *steady; /* NULL: nothing is said */
+	double sustains;
+	bool warned;
+} of_bytes[] = {
+    {"bytes: 1513, window: 1s", NULL, "s; packets of 1514 bytes are always denied\n", 0, true},
+    {"bytes: 1514, window: 1s", NULL,
+     "s; a steady flow of packets of up to 1514 bytes gets at least 0.1%\n", 1 / 1514. * 10 / 11,
+     false},
+    {"bytes: 2000, window: 1s", NULL, "gets at least 22.1%\n", 487 / 2000. * 10 / 11, false},
+    {"bytes: 20M, window: 10s, slots: 16", NULL, "gets at least 94.1%\n",
+     (20e6 - 1513) / 20e6 * 16 / 17, false},
+    {"bytes: 2G, window: 1h", NULL, "gets at least 90.9%\n", (2e9 - 1513) / 2e9 * 10 / 11, false},
+    {"bytes: 8G, window: 1h", "    counted in units of 4 bytes, rounded up for each packet\n",
+     "m, so counted; a steady flow of packets of up to 1514 bytes gets at least 86.6%\n",
+     61 / 64. * (2e9 - 378) / 2e9 * 10 / 11, false},
+    {"bytes: 1T, window: 720h", "    counted in units of 512 bytes, rounded up for each packet\n",
+     "d, so counted; a steady flow of packets of up to 1514 bytes gets at least 10.7%\n",
+     60 / 512. * (1953125000. - 2) / 1953125000. * 10 / 11, false},
+    {"packets: 1, window: 1s", NULL, "s; a steady flow gets at least 90.9%\n", 10 / 11., false},
+};
+
+/* Else who has a quota of a month for small packets takes a tenth of it for nine. */
+static void test_what_a_flow_has_of_bytes(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(of_bytes); i++) {
+		json_t *all, *limit, *warnings;
+		char file[300], *text;
+
+		snprintf(file, sizeof(file),
+			 "clock: exact\nrules: [{name: a, limits: [{key: src, gap: 1s}, {key: src, "
+			 "%s}]}]\n",
+			 of_bytes[i].limit);
+		assert_int_equal(load(file), 0);
+		all = check_json();
+		text = check_text();
+		limit = json_array_get(json_object_get(all, "limits"), 1);
+		assert_float_equal(json_real_value(json_object_get(limit, "sustains")),
+				   of_bytes[i].sustains, 1e-6);
+		assert_non_null(strstr(text, of_bytes[i].steady));
+		if (of_bytes[i].unit)
+			assert_non_null(strstr(text, of_bytes[i].unit));
+		else
+			assert_null(strstr(text, "in units"));
+		warnings = json_object_get(all, "warnings");
+		assert_int_equal(json_array_size(warnings), of_bytes[i].warned);
+		if (of_bytes[i].warned)
+			assert_string_equal(json_string_value(json_array_get(warnings, 0)),
+					    "rule a, limit 1: packets of more than 1513 bytes are "
+					    "always denied, and those of Ethernet have up to 1514: "
+					    "make bytes and window larger");
+		json_decref(all);
+		free(text);
+	}
+}
+
 /* ---- memory ---- */
 
 static const char *const memory_of[] = {
@@ -729,6 +793,7 @@ int main(void)
 	    TEST(test_records),
 	    TEST(test_files_of_a_folder),
 	    TEST(test_a_fleet_without_a_table),
+	    TEST(test_what_a_flow_has_of_bytes),
 	    TEST(test_memory_adds_up),
 	    TEST(test_silence),
 	    TEST(test_gap_more),

@@ -535,10 +535,34 @@ static void warn_of_file(const char *of, const char *name, const char *file)
 	emit_string("", text, "  warning: %s\n", printable(text).text);
 }
 
+/* What the longest frames never fit into is no limit for what sends them: it is an end. */
+static void warn_of_bytes(const struct policy *policy, const struct pacer_policy *bin,
+			  const struct plan *plan)
+{
+	char text[256];
+
+	for (size_t i = 0; i < plan->n_limits; i++) {
+		const struct plan_limit *at = &plan->limit[i];
+		const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
+		const struct limit_kind *kind = limit_kind_of(l);
+		uint64_t bytes = kind->value(&bin->rule[at->rule].limiter[at->limiter]);
+
+		if (l->cost != PACER_COST_BYTES || bytes >= POLICY_FRAME_MAX)
+			continue;
+		snprintf(text, sizeof(text),
+			 "rule %s, limit %u: packets of more than %" PRIu64
+			 " bytes are always denied, and those of Ethernet have up to %u: make "
+			 "bytes and window larger",
+			 policy->rule[at->rule].name, l->item, bytes, POLICY_FRAME_MAX);
+		emit_string("", text, "  warning: %s\n", text);
+	}
+}
+
 static const char no_table[] = "fleet: bans: yes shares nothing, as there is no table of bans: no "
 			       "rule bans: bans: N makes one";
 
-static void emit_warnings(const struct policy *policy, const struct pacer_policy *bin)
+static void emit_warnings(const struct policy *policy, const struct pacer_policy *bin,
+			  const struct plan *plan)
 {
 	const struct policy_fleet *fleet = &policy->fleet;
 	const char *text;
@@ -546,6 +570,7 @@ static void emit_warnings(const struct policy *policy, const struct pacer_policy
 	emit_array("warnings");
 	for (size_t i = 0; (text = lockout_warning(policy, bin, i)); i++)
 		emit_string("", text, "  warning: %s\n", text);
+	warn_of_bytes(policy, bin, plan);
 	for (size_t i = 0; i < policy->n_sets; i++)
 		warn_of_file("set ", policy->set[i].name, policy->set[i].file);
 	warn_of_file("fleet.cert", "", fleet->cert);
@@ -573,7 +598,7 @@ void output_check(const struct policy *policy, const struct output_sets *sets,
 		emit_limit(policy, bin, plan, &plan->limit[i]);
 	emit_close();
 	emit_verdicts(policy);
-	emit_warnings(policy, bin);
+	emit_warnings(policy, bin, plan);
 	emit_array("pools");
 	for (size_t i = 0; i < policy->n_pools; i++)
 		emit_pool(&policy->pool[i], &bin->pool[i], plan->cpus);

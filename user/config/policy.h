@@ -20,6 +20,7 @@
 #define POLICY_LIST_MAX	      64	       /* prefixes or ranges in one field of one match */
 #define POLICY_MEMORY_MAX     (64ull << 30)    /* PACER_LINES_MAX lines and one */
 #define POLICY_WITHSTAND_MAX  1000000000000ull /* packets a second */
+#define POLICY_FRAME_MIN      60   /* the smallest frame of an Ethernet, without its checksum */
 #define POLICY_FRAME_MAX      1514 /* the largest frame of an Ethernet without jumbo frames */
 #define POLICY_LIMITS_MAX     8	   /* limits of a rule */
 #define POLICY_ALLOW_MAX      PACER_ALLOW_MAX

@@ -69,6 +69,14 @@ static bool is_discovery_denied(const struct policy *policy, const struct pacer_
 	return is_neighbour_denied(policy, bin, &link_local);
 }
 
+/* What routers tell all, or who has asked. Said where not all of discovery is dropped. */
+static bool is_router_denied(const struct policy *policy, const struct pacer_policy *bin)
+{
+	return !is_discovery_denied(policy, bin) && !is_allowed(policy, &link_local) &&
+	       (is_denied(bin, "icmpv6 fe80::1 > ff02::1 type nd-router-advert ttl 255 len 118") ||
+		is_denied(bin, "icmpv6 fe80::1 > fe80::2 type nd-router-advert ttl 255 len 118"));
+}
+
 /* Of a host with such an address: what it is answered, or asked whether it is there still. */
 static bool is_host_denied(const struct policy *policy, const struct pacer_policy *bin,
 			   const struct prefix *host)
@@ -151,6 +159,37 @@ static bool is_to_global_denied(const struct policy *policy, const struct pacer_
 	return true;
 }
 
+/* --- who may come in ---------------------------------------------------------------------------
+ */
+
+/* No packet from another host has it. */
+static bool is_loopback(const struct prefix *prefix)
+{
+	static const struct prefix local[] = {{4, 8, {127}}, {6, 128, {[15] = 1}}};
+
+	return units_prefix_holds(&local[prefix->family == 6], prefix);
+}
+
+static bool holds_host(const struct prefix *prefix, size_t n, uint8_t family)
+{
+	for (size_t i = 0; i < n; i++)
+		if (prefix[i].family == family && !is_loopback(&prefix[i]))
+			return true;
+	return false;
+}
+
+/* Is any host of the family on the allow-list? What is in a file, or comes by a fleet, may be. */
+static bool is_anyone_allowed(const struct policy *policy, uint8_t family)
+{
+	for (size_t i = 0; i < policy->n_allow_sets; i++) {
+		const struct policy_set *set = &policy->set[policy->allow_set[i].set];
+
+		if (set->file[0] || set->fleet || holds_host(set->of, set->n_of, family))
+			return true;
+	}
+	return holds_host(policy->allow, policy->n_allow, family);
+}
+
 /* --- all --------------------------------------------------------------------------------------
  */
 
@@ -158,27 +197,32 @@ static bool is_to_global_denied(const struct policy *policy, const struct pacer_
 static const struct {
 	bool (*is_so)(const struct policy *policy, const struct pacer_policy *bin);
 	const char *packet, *other;
+	uint8_t family; /* of these */
 	const char *text;
 } warnings[] = {
-    {is_discovery_denied, NULL, NULL,
+    {is_discovery_denied, NULL, NULL, 0,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {is_from_global_denied, NULL, NULL,
+    {is_router_denied, NULL, NULL, 0,
+     "router advertisements (icmpv6) are dropped: an interface that has its address or its default "
+     "route from them loses these after some time: put a rule with match: {proto: icmpv6} and "
+     "verdict: pass, or limits, above"},
+    {is_from_global_denied, NULL, NULL, 0,
      "neighbour discovery (icmpv6) from addresses other than fe80::/10 is dropped: hosts of the "
      "same network cannot be reached: put a rule with match: {proto: icmpv6} and verdict: pass, or "
      "limits, above"},
-    {is_to_global_denied, NULL, NULL,
+    {is_to_global_denied, NULL, NULL, 0,
      "neighbour discovery (icmpv6) to addresses other than fe80::/10 and ff02::/16 is dropped: "
      "hosts of the same network cannot be reached: put a rule with match: {proto: icmpv6} and "
      "verdict: pass, or limits, above"},
     {NULL, "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags syn",
-     "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags ack",
-     "SSH over IPv4 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
-     "allow:, or load with --confirm-within"},
+     "tcp 203.0.113.9:40000 > 198.51.100.1:22 flags ack", 4,
+     "SSH over IPv4 is dropped, and no host of IPv4 is on the allow-list: you may lock yourself "
+     "out: fill allow:, or load with --confirm-within"},
     {NULL, "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags syn len 74",
-     "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags ack len 74",
-     "SSH over IPv6 is dropped, and nobody is on the allow-list: you may lock yourself out: fill "
-     "allow:, or load with --confirm-within"},
+     "tcp [2001:db8::9]:40000 > [2001:db8::1]:22 flags ack len 74", 6,
+     "SSH over IPv6 is dropped, and no host of IPv6 is on the allow-list: you may lock yourself "
+     "out: fill allow:, or load with --confirm-within"},
 };
 
 /* Who may come in by an allow-list is not locked out. */
@@ -186,7 +230,7 @@ static bool is_warned_of(size_t w, const struct policy *policy, const struct pac
 {
 	if (warnings[w].is_so)
 		return warnings[w].is_so(policy, bin);
-	return !policy->n_allow && !policy->n_allow_sets &&
+	return !is_anyone_allowed(policy, warnings[w].family) &&
 	       (is_denied(bin, warnings[w].packet) || is_denied(bin, warnings[w].other));
 }
 

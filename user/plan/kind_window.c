@@ -210,11 +210,49 @@ static void silence(const struct pacer_limiter *t, uint64_t resolution_ns, struc
 		   units_duration_text(kept, text, sizeof(text)));
 }
 
+/*
+ * What packets of up to POLICY_FRAME_MAX bytes can use of a limit: each costs whole units, and one
+ * that does not fit leaves less than its cost.
+ */
+static double usable(const struct pacer_window *w)
+{
+	const uint32_t longest = pacer_window_cost(w, POLICY_FRAME_MAX);
+	double least = 1;
+
+	if (longest > w->limit)
+		return 0;
+	for (uint32_t len = POLICY_FRAME_MIN; len <= POLICY_FRAME_MAX; len++) {
+		double part = len / (double)((uint64_t)pacer_window_cost(w, len) << w->cost_shift);
+
+		if (part < least)
+			least = part;
+	}
+	return least * (w->limit - longest + 1) / w->limit;
+}
+
+static void steady(const struct policy_limit *l, const struct pacer_limiter *t, struct facts *to)
+{
+	double sustained = (double)l->window_ns / t->window.ring_ns;
+
+	if (l->cost == PACER_COST_PACKETS) {
+		facts_real(to, "sustains", sustained, "a steady flow gets at least %.1f%%\n",
+			   100 * sustained);
+		return;
+	}
+	sustained *= usable(&t->window);
+	if (sustained > 0)
+		facts_real(to, "sustains", sustained,
+			   "a steady flow of packets of up to %u bytes gets at least %.1f%%\n",
+			   POLICY_FRAME_MAX, 100 * sustained);
+	else
+		facts_real(to, "sustains", 0, "packets of %u bytes are always denied\n",
+			   POLICY_FRAME_MAX);
+}
+
 static void facts(const struct kind_subject *of, struct facts *to)
 {
 	const struct policy_limit *l = of->limit;
 	const struct pacer_limiter *t = of->limiter;
-	double sustained = (double)l->window_ns / t->window.ring_ns;
 	uint32_t unit_bytes = 1u << t->window.cost_shift;
 	const char *unit = limit_unit(l);
 	char text[32];
@@ -225,16 +263,16 @@ static void facts(const struct kind_subject *of, struct facts *to)
 		   units_duration_text(l->window_ns, text, sizeof(text)));
 	facts_uint(to, "slots", l->slots, NULL);
 	facts_uint(to, "slot_ns", t->window.slot_ns, NULL);
-	facts_uint(to, "false_denial_beyond_ns", t->window.ring_ns,
-		   "    a packet is denied wrongly only if it would not fit into %s; ",
-		   units_duration_text(t->window.ring_ns, text, sizeof(text)));
-	facts_real(to, "sustains", sustained, "a steady flow gets at least %.1f%%\n",
-		   100 * sustained);
 	facts_uint(to, "unit_bytes", l->cost == PACER_COST_BYTES ? unit_bytes : 0,
 		   t->window.cost_shift
 		       ? "    counted in units of %u bytes, rounded up for each packet\n"
 		       : NULL,
 		   unit_bytes);
+	facts_uint(to, "false_denial_beyond_ns", t->window.ring_ns,
+		   "    a packet is denied wrongly only if it would not fit into %s%s; ",
+		   units_duration_text(t->window.ring_ns, text, sizeof(text)),
+		   t->window.cost_shift ? ", so counted" : "");
+	steady(l, t, to);
 	facts_uint(to, "records", 2ull * t->sets,
 		   t->sets ? "    %llu records of %u bytes: exact for that many sources less "
 			     "collisions; beyond, the rest "
