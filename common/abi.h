@@ -681,7 +681,7 @@ struct pacer_more {
 	struct pacer_rules frames;     /* rules for frames that are not IP */
 	struct pacer_rules of_payload; /* rules that ask for its length or bytes */
 	struct pacer_rules probed;     /* ... for bytes */
-	/* Rules that pass by no limit: what is not known does not match them. */
+	/* Rules that pass all of their packets: what is not known does not match them. */
 	struct pacer_rules passing;
 	struct pacer_rules inner; /* rules for what is in tunnels (inner.h) */
 	struct pacer_probe probe[PACER_PROBES_MAX];

@@ -15,9 +15,9 @@
  *
  * If a packet's ports are unknown, as in a later fragment, it matches whatever
  * ports a rule has. The same holds for an unknown protocol. So nothing slips
- * past a rule that way. A rule that passes its packets by no limit is the
- * exception: what is not known does not fall under it. A protocol without ports
- * matches no rule that asks for ports.
+ * past a rule that way. A rule that passes all of its packets, by a verdict or
+ * since it only counts, is the exception: what is not known does not fall under
+ * it. A protocol without ports matches no rule that asks for ports.
  *
  * Concurrency: pure. Memory: 37 KiB for each field, 48 KiB for each IPv6
  * address, 256 KiB for the ports.

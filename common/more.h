@@ -8,7 +8,7 @@
  * row falls under. A value below 256 is its own row. A larger one is found among up to 1023 bounds.
  * Two rows are for packets that have no such field, and for those of which it is not known what
  * they have, as of a later fragment: they fall under every rule that asks for the field, but for
- * rules that pass their packets by no limit. So the work is the same for any number of rules. Of a
+ * rules that pass all of their packets. So the work is the same for any number of rules. Of a
  * first fragment it is not known what the next ones have of the payload: only UDP says how long
  * that is.
  *

@@ -96,6 +96,24 @@ first_fragments()
 	reached lying 10
 }
 
+# A rule that only counts passes all that it takes: what is not known of a packet does not take it there.
+rules_that_count()
+{
+	policy counts <<-END
+	rules:
+	  - {name: web, match: {proto: tcp, dport: 443}, limits: [{key: src, packets: 1, window: 60s}], over: pass}
+	  - {name: dns, match: {proto: udp, dport: 53}, limits: [{key: src, packets: 1, window: 60s}], over: pass}
+	  - {name: all, limits: [{key: src, packets: 20, window: 60s}]}
+	END
+	load counts
+	equal "$(reach headers=9 300)" 20 "delivered, of what has more headers than are read"
+	counted web 0 0 0 0
+	in_server ip link set dev s0 xdp off
+	load counts
+	equal "$(reach fragments 300)" 10 "delivered, of datagrams in two fragments"
+	counted dns 0 0 0 0
+}
+
 tun_up()
 {
 	in_server ip tuntap add dev t0 mode tun
@@ -156,6 +174,7 @@ check past-priority-tags priority_tags
 check past-priority-and-vlan priority_and_vlan
 check past-no-length no_length
 check past-first-fragments first_fragments
+check past-rules-that-count rules_that_count
 check past-tun tun
 check past-link-types link_types
 finish

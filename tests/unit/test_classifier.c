@@ -301,7 +301,7 @@ static void test_values_of_two_sets(void **unused)
 		assert_int_equal(now.bin.set_value[i][0].src_in, 1 << i);
 }
 
-/* A rule that passes what it matches has no packet of which its part is not known. */
+/* A rule that passes all that it matches has no packet of which its part is not known. */
 static void test_unknown_parts(void **unused)
 {
 	(void)unused;
@@ -313,6 +313,22 @@ static void test_unknown_parts(void **unused)
 	assert_int_equal(now.bin.ruled_out[PACER_PORTS_ANY].word[0], 3);
 	assert_int_equal(now.bin.ruled_out[PACER_PORTS_UNKNOWN].word[0], 2);
 	assert_int_equal(now.bin.ruled_out[PACER_PORTS_NONE].word[0], 10);
+#define COUNTS "limits: [{key: all, packets: 1, window: 1s}], over: "
+	assert_int_equal(load("sets: [{name: s, of: []}]\nrules:\n"
+			      "- {name: a, match: {proto: udp, payload: 1=0x01}, " COUNTS "pass}\n"
+			      "- {name: b, match: {sport: 1, src: '@s'}, " COUNTS "drop}\n"
+			      "- {name: c, match: {dport: 1, src: '@s', ttl: 9}, " COUNTS "pass}\n"
+			      "- {name: d, match: {dport: 1, ttl: 9}, " COUNTS "pool p}\n"
+			      "- {name: e, match: {dport: 1, ttl: 9}, verdict: pool p}\n"
+			      "pools: [{name: p, targets: [a0], each: 1, cooldown: 1s}]\n"),
+			 0);
+#undef COUNTS
+	assert_int_equal(now.bin.ruled_out[PACER_PORTS_ANY].word[0], 5);
+	assert_int_equal(now.bin.ruled_out[PACER_PORTS_UNKNOWN].word[0], 4);
+	assert_int_equal(now.bin.more.passing.word[0], 5);
+	assert_int_equal(now.bin.more.byte_rules[PACER_MORE_TTL][PACER_MORE_UNKNOWN].word[0] & 31,
+			 27);
+	assert_int_equal(now.bin.set_unknown[0][0].src_in, 2);
 }
 
 /* The same number in one byte and in two is not the same. */

@@ -450,10 +450,13 @@ static void random_rule(struct rule *r)
 	}
 }
 
+/* Every other one has a limit: one that only counts passes all, too. */
 static size_t rule_text(const struct rule *r, uint32_t number, char *text, size_t size)
 {
-	size_t n = (size_t)snprintf(text, size, "- {name: r%u, verdict: %s", number,
-				    r->pass ? "pass" : "drop");
+	size_t n = (size_t)snprintf(
+	    text, size, "- {name: r%u, %s%s", number,
+	    number % 2 ? "limits: [{key: all, packets: 1, window: 1s}], over: " : "verdict: ",
+	    r->pass ? "pass" : "drop");
 
 	for (int i = 0; i < r->n; i++)
 		n += (size_t)snprintf(text + n, size - n, "%s%s: %s%s", i ? ", " : ", match: {",

@@ -236,6 +236,12 @@ struct policy_rule {
 	bool ban_fleet; /* the hosts of the fleet share its bans */
 };
 
+/* Does it pass each of its packets, by a verdict, or since it only counts? */
+static inline bool policy_passes(const struct policy_rule *rule)
+{
+	return rule->says == PACER_SAYS_PASS || rule->over == PACER_OVER_PASS;
+}
+
 /* "veth1", "cpu:1", "xsk:0" */
 struct policy_target {
 	enum pacer_target kind;

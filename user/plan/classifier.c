@@ -243,8 +243,8 @@ static void put_sets(const struct policy *policy, struct pacer_policy *bin)
 	put_allowed(policy, bin);
 	for (size_t r = 0; r < policy->n_rules; r++)
 		for (size_t i = 0; i < policy->rule[r].match.n_sets; i++)
-			put_use(&policy->rule[r].match.set[i], r,
-				policy->rule[r].says == PACER_SAYS_PASS, bin);
+			put_use(&policy->rule[r].match.set[i], r, policy_passes(&policy->rule[r]),
+				bin);
 }
 
 /* What is not known of a packet is no ground to pass it by no limit. */
@@ -252,8 +252,7 @@ static void put_ruled_out(const struct policy *policy, struct pacer_policy *bin)
 {
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		const struct policy_match *m = &policy->rule[r].match;
-		bool ports = m->n_sport || m->n_dport,
-		     pass = policy->rule[r].says == PACER_SAYS_PASS;
+		bool ports = m->n_sport || m->n_dport, pass = policy_passes(&policy->rule[r]);
 
 		pacer_rules_put(&bin->ruled_out[PACER_PORTS_NONE], r, ports);
 		pacer_rules_put(&bin->ruled_out[PACER_PORTS_UNKNOWN], r, pass && ports);

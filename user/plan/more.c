@@ -180,7 +180,7 @@ static void put_rest(const struct policy *policy, int id, struct pacer_more *mor
 
 	for (size_t r = 0; r < policy->n_rules; r++) {
 		bool asked = asks(&policy->rule[r].match, id);
-		bool pass = policy->rule[r].says == PACER_SAYS_PASS;
+		bool pass = policy_passes(&policy->rule[r]);
 
 		pacer_rules_put(&rules[PACER_MORE_ABSENT], r, !asked);
 		pacer_rules_put(&rules[PACER_MORE_UNKNOWN], r, !(asked && pass));
@@ -233,7 +233,7 @@ static int put_probes(const struct policy *policy, struct pacer_policy *bin,
 		const struct policy_rule *rule = &policy->rule[r];
 		const struct policy_match *m = &rule->match;
 
-		pacer_rules_put(&more->passing, r, rule->says == PACER_SAYS_PASS);
+		pacer_rules_put(&more->passing, r, policy_passes(rule));
 		pacer_rules_put(&more->probed, r, m->n_payload > 0);
 		pacer_rules_put(&more->of_payload, r, m->n_payload || m->n_payload_len);
 		pacer_rules_put(&more->frames, r, headers_of_frames(m));
