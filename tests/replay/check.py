@@ -566,29 +566,41 @@ def grows():
 # ---- two policies ----
 
 
+def lets_through(text):
+    """Names of rules that let through what they deny; None: the policy does so of all."""
+    if "mode: monitor" in text:
+        return None
+    return {re.match(r"\w+", rule)[0] for rule in text.split("name: ")[1:] if "over: pass" in rule}
+
+
+def is_stopped(row, lets):
+    return lets is not None and row["verdict"] == "deny" and row["rule"] not in lets
+
+
 def expected(names, capture):
-    """By rule, kind of key and key: [denied by each], [by it alone]."""
-    both = [rows(policy(n), capture) for n in names]
+    """By rule, kind of key and key: [denied by each], [stopped by it alone]."""
+    texts = [policy(n) for n in names]
+    lets = [lets_through(text) for text in texts]
     keys = collections.defaultdict(lambda: ([0, 0], [0, 0]))
-    for pair in zip(*both):
-        said = [row["verdict"] == "deny" for row in pair]
+    for pair in zip(*[rows(text, capture) for text in texts]):
+        stops = [is_stopped(row, of) for row, of in zip(pair, lets)]
         for i in range(2):
-            if said[i]:
+            if pair[i]["verdict"] == "deny":
                 note = keys[pair[i]["rule"], pair[i]["key"]]
                 note[0][i] += 1
-                note[1][i] += not said[1 - i]
+                note[1][i] += stops[i] and not stops[1 - i]
     return {k: v for k, v in keys.items() if sum(v[1])}
 
 
 def compare():
     """The keys that fare differently, and by how much, are those of the rows."""
-    for names in (("flow", "flow2"), ("flow", "rules"), ("tiers", "gap"), ("crowd", "rules")):
+    for names in (("flow", "flow2"), ("flow", "rules"), ("tiers", "gap"), ("crowd", "rules"), ("both", "rules")):
         out = json.loads(run("replay", "-c", path(names[0] + ".yaml"), "--compare",
                              path(names[1] + ".yaml"), path("nano.pcap"), "--json").stdout)
         found = collections.defaultdict(lambda: ([0, 0], [0, 0]))
         for key in out["keys"]:  # limits of one rule whose keys read the same are one in the rows
             note = found[key["rule"], key["key"]]
-            for part, what in enumerate(("denied", "denied_alone")):
+            for part, what in enumerate(("denied", "stopped_alone")):
                 for i in range(2):
                     note[part][i] += key[what][i]
         want = expected(names, "nano.pcap")
@@ -596,14 +608,17 @@ def compare():
         for key, note in want.items():
             assert found[key][1] == note[1], (names, key, found[key], note)
         for i in range(2):
-            assert out["denied_alone"][i] == sum(v[1][i] for v in want.values())
+            assert out["stopped_alone"][i] == sum(v[1][i] for v in want.values())
             assert out["denied"][i] == denied(policy(names[i]), "nano.pcap")
+            lets = lets_through(policy(names[i]))
+            assert out["stopped"][i] == sum(is_stopped(row, lets) for row in rows(policy(names[i]), "nano.pcap"))
         text = run("replay", "-c", path(names[0] + ".yaml"), "--compare", path(names[1] + ".yaml"),
                    path("nano.pcap")).stdout
-        head = [re.split("  +", line.strip()) for line in text.splitlines()[:4]]
-        assert head[0][0].endswith(f" s: {sum(out['denied_alone']):,} fare differently"), text
+        head = [re.split("  +", line.strip()) for line in text.splitlines()[:6]]
+        assert head[0][0].endswith(f" s: {sum(out['stopped_alone']):,} fare differently"), text
         assert head[1:] == [["FIRST", "SECOND"], ["policy", *out["policies"]],
-                            ["denied", *(f"{n:,}" for n in out["denied"])]], text
+                            *([name, *(f"{n:,}" for n in out[name.replace(" ", "_")])]
+                              for name in ("denied", "stopped", "stopped alone"))], text
         assert out["policies"] == [path(n + ".yaml") for n in names]
     same = run("replay", "-c", path("flow.yaml"), "--compare", path("flow.yaml"), path("nano.pcap"))
     assert "0 keys fare differently" in same.stdout and ": 0 fare differently" in same.stdout
@@ -612,6 +627,37 @@ def compare():
             f.write("rules: [{name: a, match: {src: 192.0.2.1}, limits: [{key: src, packets: %d, window: 1h}]}]" % packets)
     one = run("replay", "-c", path("one.first"), "--compare", path("one.second"), path("nano.pcap"))
     assert "\n1 key fares differently\n" in one.stdout, one.stdout
+
+
+def compare_let_through():
+    """What one policy lets through though it denies it fares differently where the other stops it."""
+    drop = "rules: [{name: a, limits: [{key: src, packets: 1, window: 1h}]}]\n"
+    texts = {"stop": drop, "over": drop.replace("limits", "over: pass, limits"), "look": "mode: monitor\n" + drop}
+    import captures
+    made("let.pcap", [captures.ip4("192.0.2.1", "10.0.0.1").at(captures.START + n) for n in range(10)])
+    for name, text in texts.items():
+        with open(path("let." + name), "w") as f:
+            f.write(text)
+    for first, second in (("stop", "over"), ("over", "stop"), ("stop", "look"), ("look", "stop"), ("look", "over"),
+                          ("stop", "stop")):
+        args = ("replay", "-c", path("let." + first), "--compare", path("let." + second), path("let.pcap"))
+        out, text = json.loads(run(*args, "--json").stdout), run(*args).stdout
+        stopped = [9 * (name == "stop") for name in (first, second)]
+        alone = [9 * (stopped[i] > stopped[1 - i]) for i in range(2)]
+        assert (out["denied"], out["stopped"], out["stopped_alone"]) == ([9, 9], stopped, alone), (first, second, out)
+        assert [(k["key"], k["denied"], k["stopped_alone"]) for k in out["keys"]] == \
+            [("192.0.2.1", [9, 9], alone)] * (sum(alone) > 0), out
+        assert f": {sum(alone)} fare differently\n" in text, text
+        assert re.search(r"^  denied +9 +9\n  stopped +%d +%d\n  stopped alone +%d +%d$" % (*stopped, *alone), text, re.M), text
+    # Nobody's frames, too: what cannot be read is dropped by one policy alone.
+    given = policy("flow")
+    with open(path("let.flow"), "w") as f:
+        f.write(given + "unparsed: pass\n")
+    out = json.loads(run("replay", "-c", path("flow.yaml"), "--compare", path("let.flow"), path("shapes.pcap"),
+                         "--json").stdout)
+    unread = json.loads(replay(given, "shapes.pcap", "--json").stdout)["unparsed"]
+    deep = sum(row["reason"] == "too_deep" for row in rows(given, "shapes.pcap"))
+    assert out["stopped_alone"] == [unread - deep, 0] and unread > deep and not out["keys"], (out, unread, deep)
 
 
 def compare_bound():
@@ -956,7 +1002,7 @@ def verdicts():
     assert keys and all(a == b for a, b in keys), done
     assert re.search(r"^  no rule: .*, denied ", done, re.M), done
     both = json.loads(replay(policy("verdict"), "nano.pcap", "--compare", path("none.yaml"), "--json").stdout)
-    assert both["denied"] == [out["denied"], 0] and both["denied_alone"] == both["denied"], both
+    assert both["denied"] == [out["denied"], 0] and both["stopped_alone"] == both["denied"], both
     assert sum(k["denied"][0] for k in both["keys"]) < out["denied"]  # what no rule matches has no key
     replay(policy("verdict"), "nano.pcap", "--plot", path("v.svg"), env=fake_gnuplot())
     assert "'udp, " in told()[0]

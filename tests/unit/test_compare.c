@@ -9,10 +9,14 @@
 
 #define FRAMES (2 * PACER_RULES_MAX)
 
-/* A frame's source, and by which limiter of its rule each policy denies it, from 1 on; 0: none. */
+/*
+ * A frame's source, and by which limiter of its rule each policy denies it, from 1 on; 0: none. Or
+ * what both say of it.
+ */
 struct given {
 	uint64_t time_ns;
 	uint32_t source, rule, denies[2];
+	enum pacer_reason both; /* ADMIT: as above */
 };
 
 static struct given given[FRAMES];
@@ -65,7 +69,7 @@ int replay_judge(struct replay *r, const struct replay_frame *frame, struct repl
 		return policy_fail(error, 0, "replay: the kernel is gone");
 	*judged = (struct replay_judged){
 	    .outcome = pacer_outcome_under(
-		limiter ? pacer_outcome(PACER_DENY_WINDOW, limiter - 1) : PACER_ADMIT, g->rule)};
+		limiter ? pacer_outcome(PACER_DENY_WINDOW, limiter - 1) : g->both, g->rule)};
 	judged->pkt.family = PACER_FAMILY_4;
 	judged->pkt.key[PACER_WORD_SADDR] = g->source;
 	judged->pkt.key[PACER_WORD_DADDR] = 7;
@@ -118,13 +122,21 @@ static void compared_close(struct compared *it)
 static void give(uint64_t time_ns, uint32_t source, uint32_t rule, uint32_t one, uint32_t other)
 {
 	assert_true(n_given < FRAMES);
-	given[n_given++] = (struct given){time_ns, source, rule, {one, other}};
+	given[n_given++] = (struct given){time_ns, source, rule, {one, other}, PACER_ADMIT};
+}
+
+/* A frame of no rule, of which both policies say this. */
+static void give_both(enum pacer_reason reason)
+{
+	give(1, 10, PACER_RULES_MAX, 0, 0);
+	given[n_given - 1].both = reason;
 }
 
 #define BOTH "{key: src, packets: 3, window: 1s}, {key: dst, packets: 3, window: 1s}"
 
-static const char *const same[2] = {"rules: [{name: a, limits: [" BOTH "]}]",
-				    "rules: [{name: a, limits: [" BOTH "]}]"};
+#define RULES "rules: [{name: a, limits: [" BOTH "]}]"
+
+static const char *const same[2] = {RULES, RULES};
 
 /* What is denied of a key counts for each policy, and that by it alone apart. */
 static void test_counts(void **unused)
@@ -143,8 +155,10 @@ static void test_counts(void **unused)
 	assert_int_equal(it.c->packets, 9);
 	assert_int_equal(it.c->denied[0], 6);
 	assert_int_equal(it.c->denied[1], 6);
-	assert_int_equal(it.c->only[0], 2);
-	assert_int_equal(it.c->only[1], 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(it.c->stopped[i], 6);
+		assert_int_equal(it.c->only[i], 2);
+	}
 	assert_int_equal(compare_sort(it.c), 1);
 	note = tally_note_at(&it.c->keys, 0);
 	assert_int_equal(note->pkt.key[PACER_WORD_SADDR], 10);
@@ -159,6 +173,97 @@ static void test_counts(void **unused)
 	compared_read(&it);
 	assert_int_equal(compare_sort(it.c), 0);
 	compared_close(&it);
+}
+
+/* Compares the frames that are given: how many are denied, stopped, and stopped alone. */
+static void compares(struct compared *it, const uint64_t denied[2], const uint64_t stopped[2],
+		     const uint64_t only[2])
+{
+	compared_read(it);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(it->c->denied[i], denied[i]);
+		assert_int_equal(it->c->stopped[i], stopped[i]);
+		assert_int_equal(it->c->only[i], only[i]);
+	}
+}
+
+#define PASSING "rules: [{name: a, over: pass, limits: [" BOTH "]}]"
+
+/* What one lets through though it denies it fares as what it admits does. */
+static void test_lets_through(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 4; i++) {
+		int stops = i % 2;
+		const char *let = i / 2 ? PASSING : "mode: monitor\n" RULES;
+		const char *const text[2] = {stops ? let : RULES, stops ? RULES : let};
+		struct compared it = compared_open(text);
+		const struct compare_note *note;
+
+		for (int k = 0; k < 5; k++)
+			give(1, 10, 0, 1, 1);
+		/* Stopped by one alone, by another key; and denied, but let through. */
+		give(1, 10, 0, 2 * !stops, 2 * stops);
+		give(1, 20, 0, stops, !stops);
+		compares(&it, (uint64_t[]){6, 6}, (uint64_t[]){6 * !stops, 6 * stops},
+			 (uint64_t[]){6 * !stops, 6 * stops});
+		assert_int_equal(compare_sort(it.c), 2);
+		note = tally_note_at(&it.c->keys, 0);
+		assert_int_equal(note->denied[0], 5);
+		assert_int_equal(note->denied[1], 5);
+		assert_int_equal(note->only[stops], 5);
+		assert_int_equal(note->only[!stops], 0);
+		compared_close(&it);
+	}
+}
+
+/* Nor does it matter why both let it through. */
+static void test_both_let_through(void **unused)
+{
+	static const char *const text[2] = {PASSING, "mode: monitor\n" PASSING};
+	struct compared it = compared_open(text);
+
+	(void)unused;
+	give(1, 10, 0, 1, 0);
+	give(1, 10, 0, 1, 1);
+	compares(&it, (uint64_t[]){2, 1}, (uint64_t[]){0, 0}, (uint64_t[]){0, 0});
+	assert_int_equal(compare_sort(it.c), 0);
+	compared_close(&it);
+}
+
+#define POOLS "pools: [{name: p, targets: [\"cpu:0\"], each: 5, cooldown: 1s}]\n"
+
+/* Of no rule: what else does with it, a source that is banned, and what cannot be read. */
+static void test_of_no_rule(void **unused)
+{
+	static const char *const texts[][2] = {
+	    {"else: drop\nunparsed: drop\n" RULES, "else: drop\nunparsed: pass\n" RULES},
+	    {"else: drop\nunparsed: drop\n" RULES, "mode: monitor\nunparsed: drop\n" RULES},
+	    {POOLS "else: pool p\nunparsed: drop\n" RULES,
+	     POOLS "else: drop\nunparsed: drop\n" RULES},
+	};
+	static const uint64_t stopped[][2] = {{4, 3}, {4, 0}, {4, 4}};
+
+	(void)unused;
+	for (size_t i = 0; i < ARRAY(texts); i++) {
+		struct compared it = compared_open(texts[i]);
+
+		give_both(PACER_DENY_VERDICT);
+		give_both(PACER_DENY_BAN);
+		give_both(PACER_BAD_HEADER);
+		give_both(PACER_TOO_DEEP);
+		give_both(PACER_ALLOWED);
+		give_both(PACER_NO_RULE);
+		compared_read(&it);
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(it.c->denied[k], 2);
+			assert_int_equal(it.c->stopped[k], stopped[i][k]);
+		}
+		assert_int_equal(it.c->only[0], stopped[i][0] - stopped[i][1]);
+		assert_int_equal(it.c->only[1], 0);
+		assert_int_equal(compare_sort(it.c), 0);
+		compared_close(&it);
+	}
 }
 
 /* The greatest difference stands first, whoever denied alone; of equal ones the lesser key. */
@@ -271,8 +376,13 @@ static void test_fails(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_counts), cmocka_unit_test(test_order),
-	    cmocka_unit_test(test_times),  cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_counts),
+	    cmocka_unit_test(test_lets_through),
+	    cmocka_unit_test(test_both_let_through),
+	    cmocka_unit_test(test_of_no_rule),
+	    cmocka_unit_test(test_order),
+	    cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_fails),
 	};
 

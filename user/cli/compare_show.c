@@ -10,7 +10,7 @@
 
 #define SHOWN 20u
 
-/* What each of the two policies denied, under one name in the JSON. */
+/* Of each of the two policies, under one name in the JSON. */
 static void emit_pair(const char *name, const uint64_t n[2])
 {
 	emit_array(name);
@@ -35,8 +35,11 @@ static void emit_policies(const struct comparison *c)
 	emit_text("denied");
 	emit_pair("denied", c->denied);
 	emit_row();
-	emit_text("denied alone");
-	emit_pair("denied_alone", c->only);
+	emit_text("stopped");
+	emit_pair("stopped", c->stopped);
+	emit_row();
+	emit_text("stopped alone");
+	emit_pair("stopped_alone", c->only);
 	emit_table_end();
 }
 
@@ -54,7 +57,7 @@ static void emit_key(const struct comparison *c, uint32_t i)
 	emit_string("by", by, "%s", by);
 	emit_string("key", text, "%s", text);
 	emit_pair("denied", note->denied);
-	emit_pair("denied_alone", note->only);
+	emit_pair("stopped_alone", note->only);
 	emit_close();
 }
 
@@ -63,7 +66,7 @@ static void emit_keys(const struct comparison *c, uint32_t n)
 	static const struct emit_column columns[] = {
 	    {"RULE", false},	      {"BY", false},
 	    {"KEY", false},	      {"DENIED BY FIRST", true},
-	    {"BY SECOND", true},      {"ONLY BY FIRST", true},
+	    {"BY SECOND", true},      {"STOPPED ONLY BY FIRST", true},
 	    {"ONLY BY SECOND", true}, {0}};
 	uint32_t shown = emit_is_json() || n < SHOWN ? n : SHOWN;
 

@@ -44,20 +44,23 @@ static struct compare_note *note_of(struct comparison *c, const struct judge *j,
 
 static void count_frame(struct comparison *c, const struct replay_judged judged[2])
 {
-	bool denied[2] = {judge_denied(&judged[0]), judge_denied(&judged[1])};
+	bool stops[2] = {judge_stops(&c->judge[0], &judged[0]),
+			 judge_stops(&c->judge[1], &judged[1])};
 
 	for (int i = 0; i < 2; i++) {
+		bool alone = stops[i] && !stops[!i];
 		struct compare_note *note;
 
-		if (!denied[i])
+		c->stopped[i] += stops[i];
+		c->only[i] += alone;
+		if (!judge_denied(&judged[i]))
 			continue;
 		c->denied[i]++;
-		c->only[i] += !denied[!i];
 		note = note_of(c, &c->judge[i], &judged[i]);
 		if (!note)
 			continue;
 		note->denied[i]++;
-		note->only[i] += !denied[!i];
+		note->only[i] += alone;
 	}
 }
 

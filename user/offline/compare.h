@@ -2,8 +2,10 @@
 /*
  * Purpose: judges a capture under two policies and finds the packets and keys that fare
  * differently. A packet counts under the key of the limit that denied it. Limits of the two
- * policies count as one if their rules have the same name and their keys are the same. It compares
- * the judgements; monitor and over: pass do not matter.
+ * policies count as one if their rules have the same name and their keys are the same.
+ *
+ * A packet fares differently where one of the two lets it through and the other stops it, as of a
+ * shadow (beside.h): what monitor and over: pass let through is denied, and not stopped.
  *
  * Concurrency: one thread.
  *
@@ -29,7 +31,7 @@ struct compare_kind {
 
 /* Counted for one key. */
 struct compare_note {
-	uint64_t denied[2], only[2]; /* by each policy; by it alone */
+	uint64_t denied[2], only[2]; /* by each policy; stopped by it alone */
 	struct pacer_packet pkt;
 };
 
@@ -40,7 +42,7 @@ struct comparison {
 	uint32_t n_kinds;
 	struct tally keys;
 	uint64_t packets, first_ns, last_ns;
-	uint64_t denied[2], only[2];
+	uint64_t denied[2], stopped[2], only[2];
 };
 
 /* 0, or -1 with *error filled. The judges have to stay. */

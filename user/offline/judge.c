@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "key.h"
+#include "path.h"
 #include "plan/kinds.h"
 
 static int open_judge(struct judge *j, bool kernel, struct policy_error *error)
@@ -50,6 +51,14 @@ void judge_close(struct judge *j)
 bool judge_denied(const struct replay_judged *judged)
 {
 	return pacer_outcome_denied(judged->outcome);
+}
+
+bool judge_stops(const struct judge *j, const struct replay_judged *judged)
+{
+	struct pacer_state state = {.policy = j->bin};
+	struct pacer_walk walk = {.state = &state, .rule = pacer_outcome_rule(judged->outcome)};
+
+	return pacer_action_of(&walk, j->bin, judged->outcome) != PACER_PASS;
 }
 
 uint32_t judge_limit_of(const struct judge *j, const struct replay_judged *judged)

@@ -44,5 +44,7 @@ uint64_t judge_cost(const struct policy_limit *limit, uint32_t len_bytes);
 
 /* Was it denied? What monitor or over: pass make of that is another question. */
 bool judge_denied(const struct replay_judged *judged);
+/* Is it not let through, as in the packet path? What a pool would be sent is not. */
+bool judge_stops(const struct judge *j, const struct replay_judged *judged);
 
 #endif
