@@ -55,7 +55,7 @@ of_a_packet()
 	equal "$(why '[.verdict, .reason, .rule]' tcp 10.77.0.11:1 '>' 10.77.0.1:9000)" '["pass","no_rule",null]' "no rule"
 	equal "$(why .verdict "10.77.0.13>10.77.0.1 udp 1 9000")" admit "of another"
 	pacer set s0 mode=monitor >/dev/null
-	equal "$(why '[.verdict, .fate]' "$packet")" '["deny","passes, since the policy only looks on"]' "monitor"
+	equal "$(why '[.verdict, .fate, .wait_ns]' "$packet")" '["deny","passes, since the policy only looks on",0]' "monitor"
 }
 
 # A limit that a change has left out is in force until its memory has run out: it denies, and has no name any more.
@@ -243,7 +243,8 @@ of_fates()
 	END
 	load fates
 	arrive "2 1" n=2 n=1,dport=9001
-	equal "$(why '[.verdict, .fate]' "$packet")" '["deny","passes, since its rule only counts"]' "of a rule that counts" || return
+	equal "$(why '[.verdict, .fate, .wait_ns]' "$packet")" '["deny","passes, since its rule only counts",0]' \
+		"of a rule that counts" || return
 	equal "$(why '[.verdict, .fate]' "udp 10.77.0.11:4000 > 10.77.0.1:9001")" \
 		'["deny","is sent to the pool, if that has room"]' "of a pool's"
 }

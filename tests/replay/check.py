@@ -312,6 +312,9 @@ def agrees(answer, row, now, bans):
     assert (answer["rule"] or "") == row["rule"] or row["verdict"] == "pass", (answer, row)
     if row["verdict"] != "deny" or (bans and row["reason"] != "ban"):
         return 0  # who is banned by this very packet passes later than without it
+    if answer["fate"].startswith("passes"):  # the row is of what was judged
+        assert answer["wait_ns"] == 0, answer
+        return 0
     opens = "" if answer["wait_ns"] is None else str(now + answer["wait_ns"])
     assert opens == row["open_ns"] or (row["open_ns"], opens) == ("never", ""), (answer, row, now)
     return 1
@@ -385,6 +388,7 @@ def why_more():
     asked = ("why", "--json", "-c", "-", "--replay", path("shapes.pcap"))
     found = json.loads(run(*asked, "icmp 10.0.0.1 > 10.0.0.2", input=monitor).stdout)
     assert found["fate"] == "passes, since the policy only looks on" and found["verdict"] == "deny", found
+    assert found["wait_ns"] == 0, found
     # Of a limit of all packets; where there is none, that is no key.
     limits = "{key: src, packets: 3, window: 1h}, {key: all, packets: 99999, window: 1h}"
     limits = f"rules: [{{name: r, limits: [{limits}]}}]\n"
@@ -411,6 +415,48 @@ def why_more():
             found = json.loads(run("why", "--json", "-c", "-", "--replay", path("shapes.pcap"), "--frame", str(n),
                                    input=policy("flow") + text).stdout)
             assert [found[k] for k in ("fate", "reason", "wait_ns")] == [fate, "bad_header", wait_ns], found
+
+
+def why_let_through():
+    """What is denied and passes all the same does not wait; what is asked of a key says so of its rule."""
+    import captures
+    made("let.pcap", [captures.ip4("192.0.2.1", "10.0.0.1").at(captures.START + n) for n in range(10)])
+    limit = "limits: [{key: src, packets: 1, window: 1h}]"
+    rule = f"rules: [{{name: a, {limit}}}]\n"
+    passes = f"rules: [{{name: a, over: pass, {limit}}}]\n"
+    packet = "udp 192.0.2.1:7 > 10.0.0.1:8"
+    all_the_same = ": what is denied passes all the same"
+    for text, fate, over, mode in ((rule, "is dropped", "drop", "enforce"),
+                                   (passes, "passes, since its rule only counts", "pass", "enforce"),
+                                   ("mode: monitor\n" + rule, "passes, since the policy only looks on", "drop", "monitor"),
+                                   ("mode: monitor\n" + passes, "passes, since the policy only looks on", "pass",
+                                    "monitor")):
+        for args in ((packet,), ("--frame", "10")):
+            asked = ("why", "-c", "-", *args, "--replay", path("let.pcap"))
+            found, shown = json.loads(run(*asked, "--json", input=text).stdout), run(*asked, input=text).stdout
+            assert [found[k] for k in ("verdict", "reason", "denied_by", "fate")] == ["deny", "window", 0, fate], found
+            # When the limit admits the packet stands beside the limit, whatever becomes of the packet.
+            assert found["limits"][0]["wait_ns"] > 3e12 and re.search(r" 1 of 1 packets +in ", shown), (found, shown)
+            waits = fate == "is dropped"
+            assert found["wait_ns"] == found["limits"][0]["wait_ns"] * waits, found
+            assert ("\n  passes    in " in shown) == waits, shown
+        asked = ("why", "-c", "-", "192.0.2.1", "--replay", path("let.pcap"))
+        found, shown = json.loads(run(*asked, "--json", input=text).stdout), run(*asked, input=text).stdout
+        assert (found["mode"], found["rules"][0]["over"]) == (mode, over), found
+        assert (f"\n  mode      monitor{all_the_same}\n" in shown) == (mode == "monitor"), shown
+        after = f" (over: pass{all_the_same})" * (over == "pass")
+        assert f"\n  rule      a{after}\n" in shown, shown
+    pools = "pools: [{name: here, targets: ['cpu:0'], each: 5, cooldown: 1s}]\n"
+    found = json.loads(run(*asked, "--json", input=pools + passes.replace("pass", "pool here")).stdout)
+    assert found["rules"][0]["over"] == "pool here", found
+    # Of no rule: what else drops waits for ever, but where the policy only looks on.
+    for text, wait_ns in (("", None), ("mode: monitor\n", 0)):
+        text += rule.replace("name: a,", "name: a, match: {proto: tcp},") + "else: drop\n"
+        found = json.loads(run("why", "-c", "-", packet, "--replay", path("let.pcap"), "--json", input=text).stdout)
+        assert [found[k] for k in ("rule", "reason", "wait_ns")] == [None, "verdict", wait_ns], found
+    text = pools + rule.replace("name: a,", "name: a, match: {proto: tcp},") + "else: pool here\n"
+    found = json.loads(run("why", "-c", "-", packet, "--replay", path("let.pcap"), "--json", input=text).stdout)
+    assert (found["fate"], found["wait_ns"]) == ("is sent to the pool, if that has room", None), found
 
 
 def tunnelled(source):

@@ -461,16 +461,27 @@ static bool drops_unparsed(const struct question *q, enum pacer_reason reason)
 	       (q->bin->flags & PACER_UNPARSED_DROP || reason == PACER_TOO_DEEP);
 }
 
+/* What becomes of what is denied so. */
+static enum pacer_over over_of(const struct question *q, const struct why *why,
+			       enum pacer_reason reason)
+{
+	if (why->rule < PACER_RULES_MAX && !why->source_ns)
+		return q->bin->rule[why->rule].over;
+	return reason == PACER_DENY_VERDICT ? q->bin->else_over : PACER_OVER_DROP;
+}
+
+/* Is it denied, and not let through all the same? So it has to wait. */
+static bool has_to_wait(const struct question *q, const struct why *why, enum pacer_reason reason)
+{
+	return pacer_verdict_of(reason) == PACER_VERDICT_DENY && !(q->bin->flags & PACER_MONITOR) &&
+	       over_of(q, why, reason) != PACER_OVER_PASS;
+}
+
 /* What becomes of it: not what is denied where the policy only looks on. */
 static const char *judged(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
-	bool monitor = q->bin->flags & PACER_MONITOR;
-	enum pacer_over over = PACER_OVER_DROP;
+	enum pacer_over over = over_of(q, why, reason);
 
-	if (why->rule < PACER_RULES_MAX && !why->source_ns)
-		over = q->bin->rule[why->rule].over;
-	else if (reason == PACER_DENY_VERDICT)
-		over = q->bin->else_over;
 	switch (pacer_verdict_of(reason)) {
 	case PACER_VERDICT_PASS:
 	case PACER_VERDICT_ADMIT:
@@ -480,7 +491,7 @@ static const char *judged(const struct question *q, const struct why *why, enum 
 	case PACER_VERDICT_DENY:
 		break;
 	}
-	if (monitor)
+	if (q->bin->flags & PACER_MONITOR)
 		return "passes, since the policy only looks on";
 	return over == PACER_OVER_PASS	 ? "passes, since its rule only counts"
 	       : over == PACER_OVER_POOL ? "is sent to the pool, if that has room"
@@ -587,7 +598,7 @@ static void emit_trial(const struct question *q, uint64_t when_ns)
 
 static void emit_answer(const struct question *q, const struct why *why, enum pacer_reason reason)
 {
-	bool denied = pacer_verdict_of(reason) == PACER_VERDICT_DENY;
+	bool waits = has_to_wait(q, why, reason);
 	const char *of = q->of;
 
 	emit_string("of", of, "%s: ", printable(of).text);
@@ -614,8 +625,8 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	else
 		emit_null("denied_by", NULL);
 	emit_rung(q, why);
-	emit_text(denied ? "  passes    " : "");
-	if (denied) {
+	emit_text(waits ? "  passes    " : "");
+	if (waits) {
 		emit_wait("wait_ns", q, why->when_ns);
 		emit_text(reason == PACER_DENY_VERDICT ? "\n" : ", if nothing else comes\n");
 	} else if (drops_unparsed(q, reason)) {
@@ -623,7 +634,7 @@ static void emit_answer(const struct question *q, const struct why *why, enum pa
 	} else {
 		emit_uint("wait_ns", 0, NULL);
 	}
-	emit_trial(q, denied ? why->when_ns : q->now_ns);
+	emit_trial(q, waits ? why->when_ns : q->now_ns);
 	if (why->rule < PACER_RULES_MAX || why->source_ns)
 		emit_denied_keys(q, why);
 	else
@@ -680,9 +691,15 @@ static void emit_verdict(const struct policy_rule *rule, enum reach reach)
 static void emit_key_limits(const struct question *q, struct why *why)
 {
 	const struct policy_rule *rule = &q->policy->rule[why->rule];
+	bool passes = rule->over == PACER_OVER_PASS;
+	char buf[2 * TEXT];
+	const char *over = output_says(passes ? PACER_SAYS_PASS : PACER_SAYS_DENY, rule->over,
+				       rule->pool_name, buf, sizeof(buf));
 
 	emit_object("");
-	emit_string("name", rule->name, "  rule      %s\n", rule->name);
+	emit_string("name", rule->name, "  rule      %s%s\n", rule->name,
+		    passes ? " (over: pass: what is denied passes all the same)" : "");
+	emit_string("over", over, NULL);
 	why->source_ns = 0;
 	emit_denied_keys(q, why);
 	emit_limits(q, why);
@@ -763,10 +780,13 @@ static void emit_key(struct question *q, struct pacer_walk *walk, const struct p
 {
 	char prefix[TEXT];
 	uint64_t source_ns = why_source(walk, source->len, prefix, sizeof(prefix));
+	bool monitor = q->bin->flags & PACER_MONITOR;
 
 	source_ns = later_ban(q, source_ns, prefix);
 	emit_string("of", q->of, "%s: ", printable(q->of).text);
 	emit_string("key", q->key, "%s\n", q->key);
+	emit_string("mode", monitor ? "monitor" : "enforce",
+		    monitor ? "  mode      monitor: what is denied passes all the same\n" : NULL);
 	emit_allowed(q);
 	emit_source(q, prefix, source_ns);
 	if (source_ns) {
