@@ -1199,6 +1199,18 @@ def told_of_a_capture():
         last = out[-1] if more else out[-2]
         lost = json.loads(last)["n"] if more else int(re.search(r"lost (\d+) runs of --exec could", last)[1])
         assert lost == len(done) - 1, (lost, out)
+    # What is denied is let through: each line says so, and the last one of the policy.
+    monitor = "(monitor: what is denied would pass, too)"
+    for text, said in ((rules, ""), ("mode: monitor\n" + rules, "mode: monitor"),
+                       (rules.replace("name: a,", "name: a, over: pass,"), "over: pass")):
+        asked = ("events", "--replay", path("attacks.pcap"), "-c", "-", "--quiet", "1s")
+        shown = run(*asked, input=text).stdout.splitlines()
+        after = f" ({said} lets them through)" * bool(said)
+        starts = [line for line in shown if " start a: " in line]
+        assert starts and all(f" packets denied{after} since " in line for line in starts), starts
+        assert shown[-1].endswith(" were denied" + f" {monitor}" * ("monitor" in said)), shown[-1]
+        events = [json.loads(line) for line in run(*asked, "--json", input=text).stdout.splitlines()]
+        assert {e["let_through"] for e in events if e["event"] in ("start", "end")} == {bool(said)}, events
     one = run("events", "--replay", path("nano.pcap"), "-c", path("none.yaml")).stdout
     assert one.count("\n") == 1 and ": 0 events in 1,500 packets" in one, one
     for form in ((), ("--json",)):

@@ -733,6 +733,46 @@ static void told_in_order(void **state)
 	policy_free(three);
 }
 
+static void note_lets(const struct event *event, void *arg)
+{
+	(void)arg;
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s: %s\n",
+		 event_name(event->kind), event->lets_through ? event->lets_through : "-");
+}
+
+/* What lets through all that is denied is told as of the policy in force. */
+static void told_of_what_passes(void **state)
+{
+	static const char *const texts[] = {
+	    "rules: [{name: a, " LIMITS "}]", "rules: [{name: a, over: pass, " LIMITS "}]",
+	    "mode: monitor\nrules: [{name: a, " LIMITS "}]",
+	    "mode: monitor\nrules: [{name: a, over: pass, " LIMITS "}]"};
+	static const char *const lets[] = {"-", "over: pass", "mode: monitor", "mode: monitor"};
+	const uint32_t counter[] = {1};
+
+	(void)state;
+	for (size_t i = 0; i < 16; i++) {
+		struct policy *first = parsed(texts[i / 4]), *second = parsed(texts[i % 4]);
+		struct pacer_counters c = {0};
+		struct detector d;
+		char want[80];
+
+		*said = 0;
+		detector_open(&d, &usual, note_lets, NULL);
+		detector_policy(&d, first, counter);
+		assert_false(detector_read(&d, &c, S));
+		c.by[PACER_DENY_WINDOW].packets = 500;
+		assert_true(detector_read(&d, &c, 1200 * MS));
+		detector_tell(&d, NULL, 0, 0);
+		detector_policy(&d, second, counter);
+		detector_stop(&d);
+		snprintf(want, sizeof(want), "start: %s\nend: %s\n", lets[i / 4], lets[i % 4]);
+		assert_string_equal(said, want);
+		policy_free(first);
+		policy_free(second);
+	}
+}
+
 /* A key ends once it was not heavy for the quiet and the two looks around it, while the episode
  * goes on by others; what was sampled before it all is not of it. */
 static void told_of_a_key_that_falls_silent(void **state)
@@ -984,6 +1024,7 @@ int main(void)
 	    cmocka_unit_test(needed_values),
 	    cmocka_unit_test(needed_of_a_rung),
 	    cmocka_unit_test(told_in_order),
+	    cmocka_unit_test(told_of_what_passes),
 	    cmocka_unit_test(told_of_a_key_that_falls_silent),
 	    cmocka_unit_test(told_of_one_day),
 	    cmocka_unit_test(told_of_another),

@@ -56,6 +56,32 @@ static void test_lines(void **unused)
 			       " limits[1], rung 3: 0 keys have an entry of 0, and about "));
 }
 
+/* Where what is denied is let through, a line says what lets it. */
+static void test_lets_through(void **unused)
+{
+	static const char *const after[][2] = {
+	    {NULL, "300 of 600 packets denied since "},
+	    {"over: pass", "300 of 600 packets denied (over: pass lets them through) since "},
+	    {"mode: monitor",
+	     "300 of 600 packets denied (mode: monitor lets them through) since "}};
+	struct event event = {.kind = EVENT_START,
+			      .rule = "dns",
+			      .so_far = {.matched = 600, .denied = 300, .denied_bytes = 30000}};
+	char text[EVENT_TEXT], *json;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(after) / sizeof(*after); i++)
+		for (event.kind = EVENT_START; event.kind <= EVENT_END; event.kind++) {
+			event.lets_through = after[i][0];
+			event_text(&event, &place, text, sizeof(text));
+			assert_non_null(strstr(text, after[i][1]));
+			json = event_json(&event, &place);
+			assert_non_null(strstr(json, i ? "\"packets\":300,\"let_through\":true,"
+						       : "\"packets\":300,\"let_through\":false,"));
+			free(json);
+		}
+}
+
 /* The clock of the day was set since it began, which is not told anew. */
 static void test_begin(void **unused)
 {
@@ -112,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_lines),
+	    cmocka_unit_test(test_lets_through),
 	    cmocka_unit_test(test_begin),
 	    cmocka_unit_test(test_a_short_one),
 	};

@@ -690,6 +690,29 @@ static void test_noted_once(void **unused)
 	noted("");
 }
 
+/* What lets through all that is denied stands in the note, too. */
+static void test_noted_what_passes(void **unused)
+{
+	static const char *const texts[] = {OF("a"), "mode: monitor\n" OF("a")};
+	static const char *const want[] = {"a: 500 of 500 packets denied in ",
+					   "a: 500 of 500 packets denied (mode: monitor lets them "
+					   "through) in "};
+	struct note_said said;
+
+	(void)unused;
+	for (size_t i = 0; i < 2; i++) {
+		apply(texts[i], 1);
+		round_after(100 * MS);
+		deny(500);
+		round_after(100 * MS);
+		assert_true(notes_saying(&pacer, notes_said(&pacer) - 1, &said));
+		if (strncmp(said.text, want[i], strlen(want[i])) != 0)
+			fail_msg("%s", said.text);
+		for (int k = 0; k < 120; k++)
+			round_after(100 * MS);
+	}
+}
+
 static void test_sampled(void **unused)
 {
 	static const uint32_t reasons = 1u << PACER_DENY_WINDOW;
@@ -803,6 +826,7 @@ int main(void)
 	    CASE(test_bans_without_room),
 	    CASE(test_began_on_one_day),
 	    CASE(test_noted_once),
+	    CASE(test_noted_what_passes),
 	    CASE(test_sampled),
 	    CASE(test_past),
 	};

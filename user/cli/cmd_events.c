@@ -99,10 +99,11 @@ static int replay(struct judge *j, const struct options *o, const struct episode
 	if (code || o->json)
 		return !code && c.damaged ? EXIT_FAILED : code;
 	emit_begin(false);
-	emit_text("%s: %" PRIu64 " event%s in %s packets of %.1f s, of which %s were denied\n",
+	emit_text("%s: %" PRIu64 " event%s in %s packets of %.1f s, of which %s were denied%s\n",
 		  printable(o->replay).text, t.told, units_plural(t.told),
 		  thousands(sum.packets).text, (sum.last_ns - sum.first_ns) / 1e9,
-		  thousands(sum.denied).text);
+		  thousands(sum.denied).text,
+		  j->policy->monitor ? " (monitor: what is denied would pass, too)" : "");
 	code = emit_end();
 	return c.damaged ? EXIT_FAILED : code;
 }

@@ -120,6 +120,8 @@ static void add_episode(struct line *l, const struct event *e, const struct even
 
 	add(l, "%s of %s packets denied", thousands(e->so_far.denied).text,
 	    thousands(e->so_far.matched).text);
+	if (e->lets_through)
+		add(l, " (%s lets them through)", e->lets_through);
 	add(l, " since %s, ", event_time(&begin, e->began_ns, time));
 	if (e->kind != EVENT_START) {
 		add(l, "for ");
@@ -261,6 +263,7 @@ static void emit_episode(const struct event *e)
 
 	emit_uint("matched", e->so_far.matched, NULL);
 	emit_uint("packets", e->so_far.denied, NULL);
+	emit_flag("let_through", e->lets_through, NULL);
 	emit_uint("bytes", e->so_far.denied_bytes, NULL);
 	emit_real("pps", each_second(lately.denied, lately.ns), NULL);
 	emit_real("bps", each_second(lately.denied_bytes * 8, lately.ns), NULL);

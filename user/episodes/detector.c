@@ -34,6 +34,14 @@ static const struct policy_rule *policy_rule(const struct detector *d,
 	return &d->policy->rule[rule - d->rule];
 }
 
+/* As the policy in force has it, which may be another than when the episode began. */
+static const char *lets_through(const struct detector *d, const struct detector_rule *rule)
+{
+	if (d->policy->monitor)
+		return "mode: monitor";
+	return policy_rule(d, rule)->over == PACER_OVER_PASS ? "over: pass" : NULL;
+}
+
 static struct event event_of(const struct detector *d, const struct detector_rule *rule,
 			     enum event_kind kind)
 {
@@ -46,7 +54,8 @@ static struct event event_of(const struct detector *d, const struct detector_rul
 			      .began_day_ns = rule->day_ns,
 			      .so_far = episode_so_far(e),
 			      .lately = episode_lately(e),
-			      .peak_pps = e->peak.pps};
+			      .peak_pps = e->peak.pps,
+			      .lets_through = lets_through(d, rule)};
 }
 
 struct telling {

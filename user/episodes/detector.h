@@ -57,6 +57,7 @@ struct event {
 	int64_t began_day_ns;		   /* struct detector's day_ns when it began */
 	struct episode_sum so_far, lately; /* since it began; since it was last told of */
 	double peak_pps;
+	const char *lets_through;    /* all that is denied, as "over: pass"; NULL: it is stopped */
 	const struct crowd *crowd;   /* NULL: there is no sample */
 	const struct needed *needed; /* NULL: that is not known */
 	const char *key;	     /* of a heavy key, of a ban */

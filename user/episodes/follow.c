@@ -198,9 +198,11 @@ static void note_episode(struct follow *f, const struct event *e)
 	if (!f->a->log)
 		return;
 	snprintf(before, sizeof(before), "%s: ", e->rule);
-	snprintf(text, sizeof(text), "%s%llu of %llu packets denied in %.1f s, most by %s%s%s",
-		 before, (unsigned long long)e->so_far.denied,
-		 (unsigned long long)e->so_far.matched,
+	snprintf(text, sizeof(text),
+		 "%s%llu of %llu packets denied%s%s%s in %.1f s, most by %s%s%s", before,
+		 (unsigned long long)e->so_far.denied, (unsigned long long)e->so_far.matched,
+		 e->lets_through ? " (" : "", e->lets_through ? e->lets_through : "",
+		 e->lets_through ? " lets them through)" : "",
 		 ((e->ended_ns ? e->ended_ns : e->told_ns) - e->began_ns) / 1e9,
 		 pacer_reason_name(e->so_far.most), e->crowd ? "; sources: " : "",
 		 e->crowd ? crowd_kind_name(e->crowd->kind) : "");
