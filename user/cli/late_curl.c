@@ -52,11 +52,6 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 	return CURL_FUNCTION(curl_easy_getinfo)(easy, info, to);
 }
 
-CURLcode curl_easy_perform(CURL *easy)
-{
-	return CURL_FUNCTION(curl_easy_perform)(easy);
-}
-
 const char *curl_easy_strerror(CURLcode code)
 {
 	return CURL_FUNCTION(curl_easy_strerror)(code);

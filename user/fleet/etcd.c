@@ -22,6 +22,13 @@
 #define SAID_MAX 100 /* bytes of what is said in place of changes */
 #define NO_SPACE 8   /* gRPC's RESOURCE_EXHAUSTED */
 
+/*
+ * Of a name with several addresses, libcurl gives each but the last half of the time that is left.
+ * It sees that this is over only when it is called: later than the whole time, if that is left to
+ * curl_easy_perform.
+ */
+#define CONNECT_MS 50
+
 /* Above it is no revision or term of etcd's: it counts them from 1 on, in 63 bits. */
 #define NUMBER_MAX (INT64_MAX - 1)
 #define TTL_MAX_S  9000000000ull /* etcd grants no lease for longer; in ns that has room */
@@ -46,7 +53,7 @@ struct store {
 	char *prefix, *first, *last, *ca, *cert, *key;
 	size_t at; /* the endpoint that answered last */
 	CURL *calls, *watch;
-	CURLM *multi;
+	CURLM *calling, *multi; /* of the one, and of the other */
 	struct curl_slist *headers;
 	char *watch_body;
 	size_t watches; /* what `watch` has, of the caller's */
@@ -188,6 +195,7 @@ static bool set_up(struct store *s, CURL *curl, char *failed)
 	lacks |= curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	lacks |= curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
 	lacks |= curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	lacks |= curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 0L); /* the store may move */
 	lacks |= curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
 	if (s->ca) { /* and nobody else, and as the file is at each connection */
 		lacks |= curl_easy_setopt(curl, CURLOPT_CAINFO, s->ca);
@@ -366,6 +374,23 @@ static json_t *answer_of(struct store *s, long status, const struct body *body)
 	return NULL;
 }
 
+static CURLcode perform(struct store *s)
+{
+	CURLcode code = CURLE_OUT_OF_MEMORY;
+	const CURLMsg *said;
+	int running, left;
+
+	if (curl_multi_add_handle(s->calling, s->calls))
+		return code;
+	while (!curl_multi_perform(s->calling, &running) && running)
+		curl_multi_poll(s->calling, NULL, 0, CONNECT_MS, NULL);
+	said = curl_multi_info_read(s->calling, &left);
+	if (said && said->msg == CURLMSG_DONE)
+		code = said->data.result;
+	curl_multi_remove_handle(s->calling, s->calls);
+	return code;
+}
+
 static json_t *post(struct store *s, const char *path, json_t *request, bool once)
 {
 	char url[URL_MAX];
@@ -384,7 +409,7 @@ static json_t *post(struct store *s, const char *path, json_t *request, bool onc
 	curl_easy_setopt(s->calls, CURLOPT_WRITEDATA, &body);
 	curl_easy_setopt(s->calls, CURLOPT_TIMEOUT_MS, (long)s->options.timeout_ms);
 	if (text && !curl_easy_setopt(s->calls, CURLOPT_URL, url)) /* else it is that of before */
-		code = curl_easy_perform(s->calls);
+		code = perform(s);
 	curl_easy_getinfo(s->calls, CURLINFO_RESPONSE_CODE, &s->status);
 	if (code == CURLE_OK)
 		answer = answer_of(s, s->status, &body);
@@ -1095,6 +1120,15 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* For how long it can be waited for, of so many ms. */
+static int watch_ms(const struct store *s, uint64_t ms)
+{
+	curl_off_t connected = 0;
+
+	curl_easy_getinfo(s->watch, CURLINFO_CONNECT_TIME_T, &connected);
+	return ms > CONNECT_MS && !connected ? CONNECT_MS : (int)ms;
+}
+
 static int watch(struct store *s, const struct store_under *what, size_t n, uint64_t after,
 		 uint32_t wait_ms)
 {
@@ -1118,7 +1152,7 @@ static int watch(struct store *s, const struct store_under *what, size_t n, uint
 		at_ms = now_ms();
 		if (change || over || !running || at_ms >= end_ms)
 			break;
-		curl_multi_poll(s->multi, NULL, 0, (int)(end_ms - at_ms), NULL);
+		curl_multi_poll(s->multi, NULL, 0, watch_ms(s, end_ms - at_ms), NULL);
 	}
 	if (over || ended(s) || !running) {
 		stop_watch(s);
@@ -1147,6 +1181,7 @@ static void close_store(struct store *s)
 		return;
 	stop_watch(s);
 	curl_easy_cleanup(s->calls);
+	curl_multi_cleanup(s->calling);
 	curl_multi_cleanup(s->multi);
 	curl_slist_free_all(s->headers);
 	for (size_t i = 0; i < STORE_ENDPOINTS_MAX; i++)
@@ -1196,8 +1231,9 @@ static struct store *open_store(const struct store_options *options, char why[ST
 	s->key = copy(options->key, &whole);
 	s->headers = curl_slist_append(NULL, "Content-Type: application/json");
 	s->calls = curl_easy_init();
+	s->calling = curl_multi_init();
 	s->multi = curl_multi_init();
-	if (!whole || !s->headers || !s->calls || !s->multi || !set_up_calls(s)) {
+	if (!whole || !s->headers || !s->calls || !s->calling || !s->multi || !set_up_calls(s)) {
 		close_store(s);
 		return NULL;
 	}
