@@ -16,10 +16,7 @@
 	"rules:\n- name: a\n  limits: [{key: src, packets: 160, window: 1s, entries: 64, fleet: " \
 	"yes}]\n"
 
-/*
- * What a host has in one fleet, its reserve too, is nothing in another. A policy of none takes
- * nothing away: it may give way.
- */
+/* What a host has in one fleet, its reserve too, is nothing in another, or in none. */
 static void test_another_fleet_has_no_shares(void **unused)
 {
 	static const char *const other[] = {
@@ -28,7 +25,7 @@ static void test_another_fleet_has_no_shares(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
-		const bool same = i >= 2;
+		const bool same = i == 3;
 		const struct fleet_held told = {
 		    .units = 80, .floor = 10, .until_ns = UINT64_MAX / 2};
 		struct fleet_limit limit[PACER_SHARES];
@@ -56,6 +53,63 @@ static void tell(struct fleet_limit *limit)
 	assert_true(fleet_limits(&pacer, limits) > 0);
 	*limit = limits[0];
 	assert_int_equal(fleet_hold(&pacer, limit, &told, &error), 0);
+}
+
+/* Any floor: who goes on by another pacer looks for its own (live/fleet_reserve.h). */
+static bool has_floors(void)
+{
+	for (uint32_t i = 0; i < PACER_SHARES; i++)
+		if (pacer.control->share[i].floor)
+			return true;
+	return false;
+}
+
+/* It takes the reserve of the fleet before once that cannot come back. */
+static void test_a_trial_of_no_fleet(void **unused)
+{
+	struct fleet_limit limit;
+
+	(void)unused;
+	for (int confirmed = 0; confirmed < 2; confirmed++) {
+		(void)end(NULL);
+		begin(SMALL FLEET("\"http://a:1\"", "one"));
+		tell(&limit);
+		try_out(SMALL RULE(WINDOW));
+		assert_true(has_floors());
+		if (confirmed)
+			assert_int_equal(change_confirm(&pacer, &error), 0);
+		kernel_now_ns += TRIAL_NS;
+		assert_int_equal(change_confirm(&pacer, &error),
+				 -1); /* it has given way, or stays */
+		assert_int_equal(fleet_held(&pacer, &limit).floor, confirmed ? 0 : 10);
+		assert_int_equal(has_floors(), !confirmed);
+	}
+	(void)end(NULL);
+	begin(SMALL FLEET("\"http://a:1\"", "one"));
+	tell(&limit);
+	try_out(SMALL FLEET("\"http://a:1\"", "one") "mode: monitor\n");
+	assert_int_equal(change_confirm(&pacer, &error), 0);
+	assert_int_equal(fleet_held(&pacer, &limit).floor, 10);
+}
+
+/* It may have been told by an agent that was killed, as of a trial that gave way to this policy. */
+static void test_what_was_told_of_a_trial_beside_no_fleet(void **unused)
+{
+	static const char *const next[] = {SMALL RULE(WINDOW),
+					   SMALL FLEET("\"http://a:1\"", "one")};
+	struct fleet_limit limit;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(next) / sizeof(next[0]); i++) {
+		(void)end(NULL);
+		begin(SMALL RULE(WINDOW));
+		try_out(SMALL FLEET("\"http://a:1\"", "one"));
+		tell(&limit);
+		kernel_now_ns += TRIAL_NS;
+		assert_true(has_floors());
+		change_to(next[i]);
+		assert_false(has_floors());
+	}
 }
 
 /*
@@ -381,6 +435,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    CASE(test_another_fleet_has_no_shares),
+	    CASE(test_a_trial_of_no_fleet),
+	    CASE(test_what_was_told_of_a_trial_beside_no_fleet),
 	    CASE(test_a_trial_of_another_fleet_leaves_no_shares),
 	    CASE(test_what_a_trial_leaves_is_of_the_fleet),
 	    CASE(test_a_trial_of_a_fleet_leaves_limits_of_one_host),

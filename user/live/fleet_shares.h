@@ -63,9 +63,10 @@ int fleet_hold(const struct attached *a, const struct fleet_limit *limit,
 	       const struct fleet_held *to, struct policy_error *error);
 
 /*
- * The shares are of another fleet than the policy's: nobody has any, and no reserve, until an agent
- * says so. An agent that runs may do that of the old one until it has seen that; then it takes all
- * back itself.
+ * The shares are of another fleet than the policy's, or that is of none: nobody has any, and no
+ * reserve, until an agent says so. An agent that runs may do that of the old one until it has seen
+ * that; then it takes all back itself. Of a policy of none on trial they are left: the one before
+ * may come back, and goes on by them.
  */
 void fleet_forget(const struct attached *a);
 

@@ -329,7 +329,7 @@ int successor_plan(struct attached *a, const char *text, enum successor_how how,
 	if (!result) {
 		s->other_fleet = shares_fleet(&old->fleet) ^ shares_fleet(&new->fleet);
 		s->no_fleet = !old->fleet.on;
-		s->forgets = new->fleet.on && s->other_fleet;
+		s->forgets = new->fleet.on ? s->other_fleet != 0 : !trial;
 		keymask_keep_values(new, s->bin);
 		result = find_sets(a, old, new, s, error);
 	}

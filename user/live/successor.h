@@ -28,7 +28,7 @@ struct successor {
 	uint64_t
 	    other_fleet; /* in ids of shares: what differs from the policy in force; 0: nothing */
 	bool no_fleet;	 /* the policy in force is of none */
-	bool forgets;	 /* what packets have as shares is of another fleet, or of none */
+	bool forgets;	 /* no packet is judged by the shares that are told, now or later */
 	struct pacer_policy *bin;
 	struct allowlist list;
 	struct samples_made made;

@@ -5,6 +5,7 @@
 
 #include "live/copies.h"
 #include "live/draining.h"
+#include "live/fleet_shares.h"
 #include "live/host.h"
 #include "plan/compile.h"
 #include "plan/resting.h"
@@ -631,6 +632,17 @@ static int keep(struct attached *a, uint64_t until_ns, uint32_t copy)
 	return 0;
 }
 
+/* Of a policy of no fleet nobody has a share, and the one before does not come back. */
+static void forget_if_none(const struct attached *a, uint32_t copy)
+{
+	struct policy_error unused;
+	struct policy *policy = copies_policy(a, copy, &unused);
+
+	if (policy && !policy->fleet.on)
+		fleet_forget(a);
+	policy_free(policy);
+}
+
 int trial_confirm(struct attached *a, struct policy_error *error)
 {
 	uint64_t until_ns;
@@ -639,8 +651,10 @@ int trial_confirm(struct attached *a, struct policy_error *error)
 	/* What a killed save left frozen is nobody's policy (freeze.h). */
 	if (!until_ns || !a->copy[copy].policy.serial)
 		return policy_fail(error, 0, "%s: no policy waits to be confirmed", a->ifname);
-	if (keep(a, until_ns, copy))
+	if (keep(a, until_ns, copy)) {
+		forget_if_none(a, copy);
 		return 0;
+	}
 	if (load_trial_lapsed(a))
 		return policy_fail(error, 0,
 				   "%s: the time to confirm has passed, and everything passes "
