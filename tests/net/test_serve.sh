@@ -439,10 +439,10 @@ interfaces()
 	grep -q 'no longer served: gone0: there is no such interface' "$work/err" || fail "$(cat "$work/err")"
 }
 
-# serve_gone0: until the pacer is on; its pid is in $pid.
+# serve_gone0 [OPTION...]: until the pacer is on; its pid is in $pid.
 serve_gone0()
 {
-	background "$SERVER" "$BUILD/xdp-pacer" serve gone0 -c "$work/one.yaml" --state "$work/gone.state" >"$work/out" 2>"$work/err"
+	background "$SERVER" "$BUILD/xdp-pacer" serve gone0 -c "$work/one.yaml" --state "$work/gone.state" "$@" >"$work/out" 2>"$work/err"
 	until_true 20 grep -q 'the pacer is' "$work/out" || fail "$(cat "$work/err")"
 }
 
@@ -489,6 +489,54 @@ saved_and_gone()
 			"limits kept of $file.state" || return
 		pacer unload gone0 >/dev/null
 	done
+	in_server ip link del gone0
+}
+
+# stopped_at_lock COMMAND...: it waits at the lock to save, as it was told to end, and COMMAND is run meanwhile. Its exit
+# code is in $code.
+stopped_at_lock()
+{
+	code=0
+	exec 9>>/run/xdp-pacer.lock
+	flock 9
+	kill -TERM "$pid"
+	until_true 20 waits_for_lock || fail "it does not wait: $(cat "$work/err")" || return
+	in_server "$@"
+	exec 9>&-
+	wait "$pid" || code=$?
+}
+
+# Told to end, it waits for the lock as the interface goes: what it held is there for the next of that name.
+gone_at_the_end()
+{
+	local option code
+
+	echo '{bans: 1024, rules: [{name: a, limits: [{key: src, packets: 10, window: 1h}]}]}' >"$work/one.yaml"
+	for option in "" --and-unload; do
+		rm -f "$work/gone.state"
+		in_server ip link add gone0 type veth peer name gone1
+		serve_gone0 $option || return
+		pacer ban gone0 add 10.9.9.9 --for 1h >/dev/null
+		stopped_at_lock ip link del gone0 || return
+		equal "$code" 0 "exit code: $(cat "$work/err")" || return
+		! grep -v "lock: waiting for " "$work/err" || fail "it said so" || return
+		in_server ip link add gone0 type veth peer name gone1
+		serve_gone0
+		equal "$(head -n 1 "$work/out")" "gone0: the pacer is loaded, with the state that was saved" \
+			"what it says" || return
+		equal "$(pacer ban gone0 list --json | jq -c '[.[].key]')" '["10.9.9.9"]' "who is banned" || return
+		in_server ip link del gone0
+		wait "$pid"
+	done
+	# What was taken off meanwhile is not saved.
+	rm -f "$work/gone.state"
+	in_server ip link add gone0 type veth peer name gone1
+	serve_gone0
+	stopped_at_lock ip link set dev gone0 xdp off || return
+	equal "$code" 1 "exit code of what was taken off" || return
+	grep -q "its state was not saved at the end: gone0: its pacer was taken off or replaced meanwhile" "$work/err" ||
+		fail "$(cat "$work/err")" || return
+	[ ! -e "$work/gone.state" ] || fail "it saved what was taken off" || return
 	in_server ip link del gone0
 }
 
@@ -715,6 +763,7 @@ check serve-no-folder no_folder
 check serve-interfaces interfaces
 check serve-comes-back comes_back
 check serve-saved-and-gone saved_and_gone
+check serve-gone-at-the-end gone_at_the_end
 check serve-renamed renamed
 check serve-names-swapped names_swapped
 check serve-unheard nobody_hears

@@ -55,12 +55,15 @@ static struct {
 	uint64_t gone_ns;		 /* when the pacer is taken off; 0: never */
 	uint64_t unseen_ns, seen_ns;	 /* it cannot be looked at from then until then; 0: never */
 	bool renamed, vanished, unnamed; /* the interface */
-	bool full;			 /* nothing more can be printed */
+	bool leaves;			 /* it gives way while the last save waits for the lock, */
+	bool another, unread_next; /* then another is there, or it cannot be told whether one is */
+	bool full;		   /* nothing more can be printed */
 } on;
 
 static uint64_t now_ns;
 static uint32_t loads, with_state, replacing, upgrades, changes, released, saves, put_up, taken_off;
 static char said[2000], told[2000];
+static bool lost;		 /* what was served gave way */
 static const char *memory_asked; /* of which it is said how large it stays; NULL: not */
 static struct policy_error error, why;
 static struct attached pacer;
@@ -337,13 +340,17 @@ bool load_trial_lapsed(const struct attached *a)
 bool attached_same(const char *ifname, const struct attached *a)
 {
 	assert_string_equal(ifname, a->ifname);
-	return (!on.gone_ns || now_ns < on.gone_ns) && !is_unseen();
+	return (!on.gone_ns || now_ns < on.gone_ns) && !is_unseen() && !lost;
 }
 
 int attached_next(const char *ifname, struct attached *a, struct policy_error *e)
 {
 	assert_false(attached_same(ifname, a));
-	if (is_unseen())
+	if (on.another) {
+		lost = on.vanished = false;
+		return 0;
+	}
+	if (is_unseen() || on.unread_next)
 		return policy_fail(e, 0, "%s: it cannot be looked at", ifname);
 	policy_explain(e, 0, "%s: no pacer is there", ifname);
 	return 1;
@@ -362,8 +369,12 @@ int attached_still(struct attached *a, struct policy_error *e)
 
 int save_running(struct attached *a, const char *file, struct saved *saved, struct policy_error *e)
 {
-	(void)a;
 	*saved = (struct saved){.bytes = 4096};
+	if (on.leaves && !lost) {
+		on.leaves = false;
+		lost = true;
+		return policy_fail(e, 0, "%s: its pacer was taken off meanwhile", a->ifname);
+	}
 	if (on.no_save)
 		return policy_fail(e, 0, "%s: cannot be written: No space left", file);
 	saves++;
@@ -599,6 +610,7 @@ static int begin(void **unused)
 	loads = with_state = replacing = upgrades = changes = 0;
 	released = saves = put_up = taken_off = 0;
 	*said = *told = *status_due = 0;
+	lost = false;
 	ready_due = stopping_due = false;
 	memory_asked = NULL;
 	alsos = 0;
@@ -1010,6 +1022,49 @@ static void test_interface_gone(void **unused)
 	assert_int_equal(saves, 0);
 }
 
+/* The same where it goes while the last save waits for the lock. */
+static void test_interface_gone_at_the_end(void **unused)
+{
+	for (int and_unload = 0; and_unload < 2; and_unload++) {
+		const struct options o = {.and_unload = and_unload};
+
+		begin(unused);
+		on.leaves = on.vanished = on.is_off = true;
+		assert_int_equal(run_with(o), EXIT_DONE);
+		assert_true(saves == 1 && released == 1 && !*said);
+		assert_int_equal(taken_off, and_unload);
+		begin(unused);
+		on.leaves = on.vanished = on.is_off = on.no_save = true;
+		assert_int_equal(run_with(o), EXIT_DONE);
+		assert_string_equal(said, "its state was not saved at the end: /dev/null: cannot "
+					  "be written: No space left\n");
+		begin(unused);
+		on.leaves = on.vanished = on.another = true; /* of that name, and it is served */
+		assert_int_equal(run_with(o), EXIT_DONE);
+		assert_true(saves == 2 && released == 1 && !*said);
+		begin(unused);
+		on.leaves = on.vanished = on.unread_next = true;
+		assert_int_equal(run_with(o), EXIT_FAILED);
+		assert_true(saves == 1 && released == 1);
+		assert_string_equal(said, "s0: it cannot be looked at\n");
+	}
+}
+
+/* Somebody's wish, another name, or what cannot be told: nothing is saved of it. */
+static void test_given_way_at_the_end(void **unused)
+{
+	bool *const how[] = {&on.is_off, &on.renamed, &on.unnamed};
+
+	for (size_t i = 0; i < ARRAY(how); i++) {
+		begin(unused);
+		on.leaves = on.is_off = *how[i] = true;
+		assert_int_equal(run(), EXIT_FAILED);
+		assert_string_equal(said, "its state was not saved at the end: s0: its pacer was "
+					  "taken off meanwhile\n");
+		assert_int_equal(saves, 0);
+	}
+}
+
 /* It paces, saves and ends all the same; what is due is told in the round in which it is heard. */
 static void test_systemd_does_not_hear(void **unused)
 {
@@ -1091,6 +1146,8 @@ int main(void)
 	    CASE(test_wrong),
 	    CASE(test_unseen_for_a_while),
 	    CASE(test_interface_gone),
+	    CASE(test_interface_gone_at_the_end),
+	    CASE(test_given_way_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,13 @@ static void say_ended(const char *ifname, int ifindex, const struct policy_error
 		complaint("it is no longer served: %s", why->text);
 }
 
+static bool has_no_interface(const struct attached *a)
+{
+	char name[IF_NAMESIZE];
+
+	return !if_indextoname((unsigned int)a->ifindex, name) && errno == ENXIO;
+}
+
 /*
  * Where the interface has gone: for the next of that name. A pacer that was taken off is somebody's
  * wish, and what he saved may be in the file.
@@ -179,11 +186,8 @@ static void save_last(struct attached *a, const char *file)
 {
 	struct policy_error error = {0};
 	struct saved saved;
-	char name[IF_NAMESIZE];
 
-	if (if_indextoname((unsigned int)a->ifindex, name) || errno != ENXIO)
-		return;
-	if (save_gone(a, file, &saved, &error))
+	if (has_no_interface(a) && save_gone(a, file, &saved, &error))
 		complaint("its state was not saved at the end: %s", error.text);
 }
 
@@ -249,23 +253,35 @@ static void save_at_least(struct attached *a, const char *file)
 		complaint("its state was saved, and the pacer goes on");
 }
 
-static int end(struct attached *a, const struct options *o)
+static int end_failed(struct attached *a, const struct options *o, const struct policy_error *why)
+{
+	complaint("%s: %s",
+		  o->and_unload	     ? "it was not saved and taken off"
+		  : attached_gone(a) ? "its state was not saved at the end"
+				     : "its state was not saved at the end, and the pacer goes on",
+		  why->text);
+	if (o->and_unload)
+		save_at_least(a, o->state);
+	return EXIT_FAILED;
+}
+
+/* The interface may go while this waits for the lock: it ends as attend() does then, or with what
+ * paces the next of that name. */
+static int end(const char *ifname, struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	struct saved saved;
 
 	(void)notify_stopping("saving its state");
-	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
-			  : save_running(a, o->state, &saved, &error)) {
-		complaint("%s: %s",
-			  o->and_unload ? "it was not saved and taken off"
-			  : attached_gone(a)
-			      ? "its state was not saved at the end"
-			      : "its state was not saved at the end, and the pacer goes on",
-			  error.text);
-		if (o->and_unload)
-			save_at_least(a, o->state);
-		return EXIT_FAILED;
+	while (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
+			     : save_running(a, o->state, &saved, &error)) {
+		int followed;
+
+		if (!has_no_interface(a))
+			return end_failed(a, o, &error);
+		followed = follow(ifname, a, o->state, &error);
+		if (followed)
+			return followed < 0 ? complain(NULL, &error) : EXIT_DONE;
 	}
 	return detach_left(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;
 }
@@ -286,7 +302,7 @@ static int run_serve(struct options *o)
 	(void)notify_ready("pacing");
 	if (!attend(o->args[0], &a, o))
 		return EXIT_DONE;
-	code = end(&a, o);
+	code = end(o->args[0], &a, o);
 	attached_release(&a);
 	return code;
 }
