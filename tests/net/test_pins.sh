@@ -386,6 +386,43 @@ gone_with_its_shadow()
 	until_true 20 nothing_of_r0 || fail "clean left pins"
 }
 
+# served_pinned: r0, by `serve --pin`, until its pacer is taken over.
+served_pinned()
+{
+	background "$SERVER" "$BUILD/xdp-pacer" serve r0 -c "$work/all.yaml" \
+		--state "$work/r0.state" --pin >"$work/out" 2>"$work/err"
+	until_true 20 grep -q "the pacer is" "$work/out" || fail "serve: $(cat "$work/err")" || return
+	kill "$pid"
+	wait "$pid" || fail "serve ended with $?"
+}
+
+# The next of that name is loaded without pins, and gets some later: of what takes its pacer over.
+pinned_later_than_a_shadow()
+{
+	local by program
+
+	limit all 1000
+	gone
+	for by in "pacer upgrade r0 --pin" served_pinned; do
+		in_server ip link add r0 type veth peer name r1
+		in_server ip link set r0 up
+		pacer load r0 -c "$work/all.yaml" --pin >/dev/null
+		pacer shadow r0 -c "$work/all.yaml" >/dev/null
+		program=$(pacer status r0 --json | jq .program_id)
+		in_server ip link del r0
+		until_true 20 no_program "$program" || fail "its program is there yet" || return
+		in_server ip link add r0 type veth peer name r1
+		in_server ip link set r0 up
+		pacer load r0 -c "$work/all.yaml" >/dev/null
+		equal "$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*' | wc -l)" 1 "pins of a shadow, after a load" || return
+		$by >/dev/null || fail "$by" || return
+		equal "$(find /sys/fs/bpf/xdp-pacer -name 'shadow-of-*' | wc -l)" 0 "pins of a shadow, after $by" || return
+		dev=r0 at=/sys/fs/bpf/xdp-pacer/r0 leads_to_it "after $by" || return
+		pacer unload r0 >/dev/null
+		in_server ip link del r0
+	done
+}
+
 # Both of a shared policy have pins, of the same maps.
 shared()
 {
@@ -683,6 +720,7 @@ check asked-beside-a-shadow asked_beside_a_shadow
 check pins-of-killed-tools killed
 check renamed-interface renamed
 check gone-with-its-shadow gone_with_its_shadow
+check pinned-later-than-a-shadow pinned_later_than_a_shadow
 check shared-by-two-interfaces shared
 check of-another-namespace of_another
 check another-programs-pins not_ours

@@ -1518,7 +1518,8 @@ static void test_in_the_way(void **unused)
 	static const struct work
 	    two = {"load --replace", load_one,	  .paced = true, .shadowed = true,
 		   .replace = true,  .pin = true, .n = 1},
-	    back = {"promote", promote, .paced = true, .shadowed = true, .n = 1};
+	    back = {"promote", promote, .paced = true, .shadowed = true, .n = 1},
+	    pins = {"upgrade --pin", upgrade, .paced = true, .pin = true, .n = 1};
 	static const struct {
 		const struct work *work;
 		const char *says;
@@ -1529,6 +1530,7 @@ static void test_in_the_way(void **unused)
 	    {&two, "eth0: its shadow may not go", SHADOW},
 	    {&back, "eth0: its shadow may not go", SHADOW},
 	    {&two, "eth0: may have no pins", PINS},
+	    {&pins, "eth0: may have no pins", PINS},
 	};
 
 	(void)unused;
@@ -1543,6 +1545,11 @@ static void test_in_the_way(void **unused)
 		assert_ptr_equal(strstr(error.text, rows[i].says), error.text);
 		assert_int_equal(at[0].program[0], before);
 	}
+	begin_anew(&pins, false);
+	options.pin = false; /* nobody asks for them */
+	refuses = PINS;
+	assert_int_equal(upgrade(), 0);
+	refuses = NOTHING;
 	begin_anew(&plain, false);
 	fault.at = 3; /* the first of what refusal_by_host() tries */
 	fault.err = EPERM;

@@ -668,6 +668,14 @@ static int upgrade_with(struct loading *l)
 	return result;
 }
 
+/* As at a load: before anything is changed, and what a gone interface left there makes way. */
+static int may_have_pins(struct loading *l)
+{
+	return l->options->pin && (find_pinned(l) || pinned_check(l->ifname, &l->pinned, l->error))
+		   ? -1
+		   : 0;
+}
+
 /*
  * Its maps stay, so that the pins can be there before. Where nobody asks for them they lead there
  * already, unless a load was killed; or another has their place, which is no ground to refuse.
@@ -676,8 +684,6 @@ static int upgrade_with(struct loading *l)
 static int upgrade_pinned(struct loading *l, const struct attached *before, bool had,
 			  struct pins_left *left)
 {
-	if (l->options->pin && find_pinned(l))
-		return -1;
 	if ((l->options->pin || had) && pinned_one(before, l->error) && l->options->pin)
 		return -1;
 	if (!upgrade_with(l))
@@ -729,7 +735,7 @@ static int upgrade_found(struct loading *l)
 	struct attached before;
 	int result;
 
-	if (attached_find(l->ifname, &before, l->error))
+	if (may_have_pins(l) || attached_find(l->ifname, &before, l->error))
 		return -1;
 	result = l->options->pin ? upgrade_heeding(l, &before)
 				 : upgrade_pinned(l, &before, before.control->tools, NULL);
