@@ -444,7 +444,7 @@ def why_let_through():
         found, shown = json.loads(run(*asked, "--json", input=text).stdout), run(*asked, input=text).stdout
         assert (found["mode"], found["rules"][0]["over"]) == (mode, over), found
         assert (f"\n  mode      monitor{all_the_same}\n" in shown) == (mode == "monitor"), shown
-        after = f" (over: pass{all_the_same})" * (over == "pass")
+        after = " (over: pass: its limits stop nothing)" * (over == "pass")
         assert f"\n  rule      a{after}\n" in shown, shown
     pools = "pools: [{name: here, targets: ['cpu:0'], each: 5, cooldown: 1s}]\n"
     found = json.loads(run(*asked, "--json", input=pools + passes.replace("pass", "pool here")).stdout)

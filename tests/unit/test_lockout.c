@@ -177,6 +177,18 @@ static const struct {
      "  - {name: r, match: {icmpv6_type: nd-router-advert}, verdict: pass}\n",
      0},
     {"else: drop\nallow: [192.0.2.1, \"fe80::/10\"]\n" RULES NEIGHBOURS, 0},
+    /* nor where one router is let through by name: that guards against others */
+    {"else: drop\n" ALLOWED RULES NEIGHBOURS
+     "  - {name: r, match: {src: \"fe80::aa\", icmpv6_type: nd-router-advert}, verdict: pass}\n",
+     0},
+    {"else: drop\n" ALLOWED RULES NEIGHBOURS
+     "  - {name: r, match: {src: \"fe80::aa\", proto: tcp}, verdict: pass}\n",
+     ROUTERS},
+    {"else: drop\nallow: [192.0.2.1, \"fe80::aa\"]\n" RULES NEIGHBOURS, 0},
+    {"else: drop\nallow: [192.0.2.1, \"@s\"]\n" SET RULES NEIGHBOURS, 0},
+    {"else: drop\n" ALLOWED SET RULES NEIGHBOURS
+     "  - {name: r, match: {src: \"@s\", icmpv6_type: nd-router-advert}, verdict: pass}\n",
+     0},
     /* limits are no verdict: the first packet passes */
     {"else: drop\n" RULES "  - {name: t, limits: [{key: src, packets: 1, window: 1h}]}\n", 0},
     /* the packets that are tried are in no set, and of no flow: others might come in, but not you

@@ -233,22 +233,31 @@ static const struct {
 	const char *unit, *steady; /* NULL: nothing is said */
 	double sustains;
 	bool warned;
+	const char *match;
 } of_bytes[] = {
-    {"bytes: 1513, window: 1s", NULL, "s; packets of 1514 bytes are always denied\n", 0, true},
+    {"bytes: 1513, window: 1s", NULL, "s; no packet of 1514 bytes fits\n", 0, true, ""},
     {"bytes: 1514, window: 1s", NULL,
-     "s; a steady flow of packets of up to 1514 bytes gets at least 0.1%\n", 1 / 1514. * 10 / 11,
-     false},
-    {"bytes: 2000, window: 1s", NULL, "gets at least 22.1%\n", 487 / 2000. * 10 / 11, false},
+     "s; a steady flow of packets of 60 to 1514 bytes gets at least 0.1%\n", 1 / 1514. * 10 / 11,
+     false, ""},
+    {"bytes: 2000, window: 1s", NULL, "gets at least 22.1%\n", 487 / 2000. * 10 / 11, false, ""},
     {"bytes: 20M, window: 10s, slots: 16", NULL, "gets at least 94.1%\n",
-     (20e6 - 1513) / 20e6 * 16 / 17, false},
-    {"bytes: 2G, window: 1h", NULL, "gets at least 90.9%\n", (2e9 - 1513) / 2e9 * 10 / 11, false},
+     (20e6 - 1513) / 20e6 * 16 / 17, false, ""},
+    {"bytes: 2G, window: 1h", NULL, "gets at least 90.9%\n", (2e9 - 1513) / 2e9 * 10 / 11, false,
+     ""},
     {"bytes: 8G, window: 1h", "    counted in units of 4 bytes, rounded up for each packet\n",
-     "m, so counted; a steady flow of packets of up to 1514 bytes gets at least 86.6%\n",
-     61 / 64. * (2e9 - 378) / 2e9 * 10 / 11, false},
+     "m, so counted; a steady flow of packets of 60 to 1514 bytes gets at least 86.6%\n",
+     61 / 64. * (2e9 - 378) / 2e9 * 10 / 11, false, ""},
     {"bytes: 1T, window: 720h", "    counted in units of 512 bytes, rounded up for each packet\n",
-     "d, so counted; a steady flow of packets of up to 1514 bytes gets at least 10.7%\n",
-     60 / 512. * (1953125000. - 2) / 1953125000. * 10 / 11, false},
-    {"packets: 1, window: 1s", NULL, "s; a steady flow gets at least 90.9%\n", 10 / 11., false},
+     "d, so counted; a steady flow of packets of 60 to 1514 bytes gets at least 10.7%\n",
+     60 / 512. * (1953125000. - 2) / 1953125000. * 10 / 11, false, ""},
+    {"packets: 1, window: 1s", NULL, "s; a steady flow gets at least 90.9%\n", 10 / 11., false, ""},
+    /* whose packets are no longer; opening ones are short, and the others are not counted */
+    {"bytes: 1513, window: 1s", NULL, "no packet of 1514 bytes fits\n", 0, false, "len: 0-1513"},
+    {"bytes: 1513, window: 1s", NULL, "no packet of 1514 bytes fits\n", 0, true,
+     "len: [9, 0-1514]"},
+    {"bytes: 1513, window: 1s", NULL, "no packet of 1514 bytes fits\n", 0, false, "payload_len: 9"},
+    {"bytes: 100, window: 1s, of: new", NULL, "s; a steady flow gets at least 90.9%\n", 10 / 11.,
+     false, ""},
 };
 
 /* Else who has a quota of a month for small packets takes a tenth of it for nine. */
@@ -259,10 +268,11 @@ static void test_what_a_flow_has_of_bytes(void **unused)
 		json_t *all, *limit, *warnings;
 		char file[300], *text;
 
-		snprintf(file, sizeof(file),
-			 "clock: exact\nrules: [{name: a, limits: [{key: src, gap: 1s}, {key: src, "
-			 "%s}]}]\n",
-			 of_bytes[i].limit);
+		snprintf(
+		    file, sizeof(file),
+		    "clock: exact\nrules: [{name: a, match: {%s}, limits: [{key: src, gap: 1s}, "
+		    "{key: src, %s}]}]\n",
+		    of_bytes[i].match, of_bytes[i].limit);
 		assert_int_equal(load(file), 0);
 		all = check_json();
 		text = check_text();
@@ -278,9 +288,9 @@ static void test_what_a_flow_has_of_bytes(void **unused)
 		assert_int_equal(json_array_size(warnings), of_bytes[i].warned);
 		if (of_bytes[i].warned)
 			assert_string_equal(json_string_value(json_array_get(warnings, 0)),
-					    "rule a, limit 1: packets of more than 1513 bytes are "
-					    "always denied, and those of Ethernet have up to 1514: "
-					    "make bytes and window larger");
+					    "rule a, limit 1: no packet of more than 1513 bytes "
+					    "fits, and those of Ethernet have up to 1514: make "
+					    "bytes and window larger");
 		json_decref(all);
 		free(text);
 	}

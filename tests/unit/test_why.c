@@ -382,6 +382,7 @@ static void test_after_a_ban(void **unused)
 		uint64_t when_ns; /* the ban's end, or what the rule says then */
 	} rows[] = {
 	    {"limits: [{key: src, rate: 6/m, burst: 2}]", START + 30000000000},
+	    {"over: pass, limits: [{key: src, rate: 6/m, burst: 2}]", START + 22500000000},
 	    {"verdict: pass", START + 22500000000},
 	    {"verdict: drop", PACER_NEVER},
 	};
@@ -395,7 +396,7 @@ static void test_after_a_ban(void **unused)
 		uint64_t when_ns = rows[i / 2].when_ns;
 		struct pacer_state state = state_of(0);
 		struct pacer_walk walk = walk_at(&state, START);
-		char text[128];
+		char text[160];
 		struct why why;
 
 		snprintf(text, sizeof(text),
@@ -406,7 +407,7 @@ static void test_after_a_ban(void **unused)
 		state.table = (struct pacer_table){ban_lines, 4096};
 		bin.bans.len4[0] = 32;
 		bin.flags |= PACER_SOURCES_BANNED;
-		if (i < 2) /* it begins meanwhile */
+		if (i < 4) /* it begins meanwhile */
 			bin.rule[0].limiter[0].rate.begin_ns = START + 20000000000;
 		if (own)
 			ban(&walk, 0, true, 0, until_ns);

@@ -698,7 +698,7 @@ static void emit_key_limits(const struct question *q, struct why *why)
 
 	emit_object("");
 	emit_string("name", rule->name, "  rule      %s%s\n", rule->name,
-		    passes ? " (over: pass: what is denied passes all the same)" : "");
+		    passes ? " (over: pass: its limits stop nothing)" : "");
 	emit_string("over", over, NULL);
 	why->source_ns = 0;
 	emit_denied_keys(q, why);

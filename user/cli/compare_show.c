@@ -63,11 +63,14 @@ static void emit_key(const struct comparison *c, uint32_t i)
 
 static void emit_keys(const struct comparison *c, uint32_t n)
 {
-	static const struct emit_column columns[] = {
-	    {"RULE", false},	      {"BY", false},
-	    {"KEY", false},	      {"DENIED BY FIRST", true},
-	    {"BY SECOND", true},      {"STOPPED ONLY BY FIRST", true},
-	    {"ONLY BY SECOND", true}, {0}};
+	static const struct emit_column columns[] = {{"RULE", false},
+						     {"BY", false},
+						     {"KEY", false},
+						     {"DENIED BY FIRST", true},
+						     {"BY SECOND", true},
+						     {"STOPPED BY FIRST ALONE", true},
+						     {"BY SECOND ALONE", true},
+						     {0}};
 	uint32_t shown = emit_is_json() || n < SHOWN ? n : SHOWN;
 
 	emit_uint("keys_differing", n, "%s key%s differently\n", thousands(n).text,

@@ -535,27 +535,33 @@ static void warn_of_file(const char *of, const char *name, const char *file)
 	emit_string("", text, "  warning: %s\n", printable(text).text);
 }
 
-/* What the longest frames never fit into is no limit for what sends them: it is an end. */
-static void warn_of_bytes(const struct policy *policy, const struct pacer_policy *bin,
-			  const struct plan *plan)
+/* Does the rule say that its packets are no longer? */
+static bool is_short(const struct policy_match *m, uint64_t bytes)
 {
-	char text[256];
+	for (size_t i = 0; i < m->n_len; i++)
+		if (m->len[i].high > bytes)
+			return false;
+	return m->n_len || m->n_payload_len;
+}
 
-	for (size_t i = 0; i < plan->n_limits; i++) {
-		const struct plan_limit *at = &plan->limit[i];
-		const struct policy_limit *l = &policy->rule[at->rule].limit[at->limit];
-		const struct limit_kind *kind = limit_kind_of(l);
-		uint64_t bytes = kind->value(&bin->rule[at->rule].limiter[at->limiter]);
+/* What the longest packets never fit into. The ones that open a flow are short. */
+static void warn_of_bytes(const struct policy *policy, const struct pacer_policy *bin,
+			  const struct plan_limit *at)
+{
+	const struct policy_rule *rule = &policy->rule[at->rule];
+	const struct policy_limit *l = &rule->limit[at->limit];
+	uint64_t bytes = limit_kind_of(l)->value(&bin->rule[at->rule].limiter[at->limiter]);
+	char text[512], rung[POLICY_KEY_TEXT] = "";
 
-		if (l->cost != PACER_COST_BYTES || bytes >= POLICY_FRAME_MAX)
-			continue;
-		snprintf(text, sizeof(text),
-			 "rule %s, limit %u: packets of more than %" PRIu64
-			 " bytes are always denied, and those of Ethernet have up to %u: make "
-			 "bytes and window larger",
-			 policy->rule[at->rule].name, l->item, bytes, POLICY_FRAME_MAX);
-		emit_string("", text, "  warning: %s\n", text);
-	}
+	if (l->cost != PACER_COST_BYTES || bytes >= POLICY_FRAME_MAX || l->of_new ||
+	    is_short(&rule->match, bytes))
+		return;
+	policy_rung_text(l, rung, sizeof(rung));
+	snprintf(text, sizeof(text),
+		 "rule %s, limit %u%s: no packet of more than %" PRIu64
+		 " bytes fits, and those of Ethernet have up to %u: make bytes and window larger",
+		 rule->name, l->item, rung, bytes, POLICY_FRAME_MAX);
+	emit_string("", text, "  warning: %s\n", text);
 }
 
 static const char no_table[] = "fleet: bans: yes shares nothing, as there is no table of bans: no "
@@ -570,7 +576,8 @@ static void emit_warnings(const struct policy *policy, const struct pacer_policy
 	emit_array("warnings");
 	for (size_t i = 0; (text = lockout_warning(policy, bin, i)); i++)
 		emit_string("", text, "  warning: %s\n", text);
-	warn_of_bytes(policy, bin, plan);
+	for (size_t i = 0; i < plan->n_limits; i++)
+		warn_of_bytes(policy, bin, &plan->limit[i]);
 	for (size_t i = 0; i < policy->n_sets; i++)
 		warn_of_file("set ", policy->set[i].name, policy->set[i].file);
 	warn_of_file("fleet.cert", "", fleet->cert);

@@ -69,14 +69,6 @@ static bool is_discovery_denied(const struct policy *policy, const struct pacer_
 	return is_neighbour_denied(policy, bin, &link_local);
 }
 
-/* What routers tell all, or who has asked. Said where not all of discovery is dropped. */
-static bool is_router_denied(const struct policy *policy, const struct pacer_policy *bin)
-{
-	return !is_discovery_denied(policy, bin) && !is_allowed(policy, &link_local) &&
-	       (is_denied(bin, "icmpv6 fe80::1 > ff02::1 type nd-router-advert ttl 255 len 118") ||
-		is_denied(bin, "icmpv6 fe80::1 > fe80::2 type nd-router-advert ttl 255 len 118"));
-}
-
 /* Of a host with such an address: what it is answered, or asked whether it is there still. */
 static bool is_host_denied(const struct policy *policy, const struct pacer_policy *bin,
 			   const struct prefix *host)
@@ -92,13 +84,17 @@ static bool is_host_denied(const struct policy *policy, const struct pacer_polic
 	       (is_denied(bin, answers) || is_denied(bin, asks));
 }
 
-static bool is_global(const struct prefix *prefix)
+static bool is_link_local(const struct prefix *prefix)
 {
-	return prefix->family == 6 && prefix->addr[0] != 0xff &&
-	       !(prefix->addr[0] == 0xfe && prefix->addr[1] >> 6 == 2);
+	return prefix->family == 6 && prefix->addr[0] == 0xfe && prefix->addr[1] >> 6 == 2;
 }
 
-/* Of neighbour discovery, for all that is said of other than addresses? */
+static bool is_global(const struct prefix *prefix)
+{
+	return prefix->family == 6 && prefix->addr[0] != 0xff && !is_link_local(prefix);
+}
+
+/* May the rule be for neighbour discovery? Its addresses are not looked at. */
 static bool may_match(const struct policy_match *m)
 {
 	for (size_t i = 0; i < m->n_proto; i++)
@@ -121,7 +117,7 @@ static bool may_pass_by_set(const struct policy *policy, bool dst)
 	return policy->n_allow_sets;
 }
 
-/* Which ones the link has the policy alone may know: does it let any prefix through that it names?
+/* Those of global neighbours: only the policy knows which. Does it let any through that it names?
  */
 static bool is_from_global_denied(const struct policy *policy, const struct pacer_policy *bin)
 {
@@ -142,7 +138,9 @@ static bool is_from_global_denied(const struct policy *policy, const struct pace
 	return true;
 }
 
-/* Likewise of this host's own; said where nothing is of where they come from. */
+/* What comes to global addresses of this host. Where what comes from them is dropped, too, that is
+ * said alone.
+ */
 static bool is_to_global_denied(const struct policy *policy, const struct pacer_policy *bin)
 {
 	if (may_pass_by_set(policy, true) || is_discovery_denied(policy, bin) ||
@@ -154,6 +152,42 @@ static bool is_to_global_denied(const struct policy *policy, const struct pacer_
 
 		for (size_t i = 0; i < m->n_dst; i++)
 			if (is_global(&m->dst[i]) && !is_host_denied(policy, bin, &m->dst[i]))
+				return false;
+	}
+	return true;
+}
+
+/* --- routers ------------------------------------------------------------------------------------
+ */
+
+/* What it tells all, or who has asked. */
+static bool is_router_denied(const struct policy *policy, const struct pacer_policy *bin,
+			     const struct prefix *router)
+{
+	char from[INET6_ADDRSTRLEN], all[128], one[128];
+
+	inet_ntop(AF_INET6, router->addr, from, sizeof(from));
+	snprintf(all, sizeof(all), "icmpv6 %s > ff02::1 type nd-router-advert ttl 255 len 118",
+		 from);
+	snprintf(one, sizeof(one), "icmpv6 %s > fe80::2 type nd-router-advert ttl 255 len 118",
+		 from);
+	return !is_allowed(policy, router) && (is_denied(bin, all) || is_denied(bin, one));
+}
+
+/* Who guards against others names his own. Said where not all of discovery is dropped. */
+static bool is_any_router_denied(const struct policy *policy, const struct pacer_policy *bin)
+{
+	if (is_discovery_denied(policy, bin) || may_pass_by_set(policy, false) ||
+	    !is_router_denied(policy, bin, &link_local))
+		return false;
+	for (size_t i = 0; i < policy->n_allow; i++)
+		if (is_link_local(&policy->allow[i]))
+			return false;
+	for (size_t r = 0; r < policy->n_rules; r++) {
+		const struct policy_match *m = &policy->rule[r].match;
+
+		for (size_t i = 0; i < m->n_src; i++)
+			if (is_link_local(&m->src[i]) && !is_router_denied(policy, bin, &m->src[i]))
 				return false;
 	}
 	return true;
@@ -203,7 +237,7 @@ static const struct {
     {is_discovery_denied, NULL, NULL, 0,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {is_router_denied, NULL, NULL, 0,
+    {is_any_router_denied, NULL, NULL, 0,
      "router advertisements (icmpv6) are dropped: an interface that has its address or its default "
      "route from them loses these after some time: put a rule with match: {proto: icmpv6} and "
      "verdict: pass, or limits, above"},

@@ -272,15 +272,22 @@ enum pacer_reason why_find_behind(struct pacer_walk *w, const struct packet_head
 	return find(w, &looking, read);
 }
 
+/* Does its rule only count? Then its limits keep nothing waiting. */
+static bool passes(const struct pacer_walk *w)
+{
+	return PACER_RULE_OF(w)->over == PACER_OVER_PASS;
+}
+
 void why_packet_banned(const struct pacer_walk *w, const struct policy *policy,
 		       uint64_t resolution_ns, uint64_t banned_ns, struct why *why)
 {
 	struct pacer_walk walk = *w;
-	uint64_t when_ns;
+	uint64_t source_ns, when_ns;
 	bool unknown; /* the value that it counts by */
 
 	begin(w, why);
-	when_ns = pacer_later(why->source_ns, banned_ns);
+	source_ns = pacer_later(why->source_ns, banned_ns);
+	when_ns = source_ns;
 	walk.rule = pacer_walk_rule(&walk, PACER_POLICY_OF(&walk));
 	if (walk.rule == PACER_RULE_ALLOWED)
 		why->source_ns = 0;
@@ -316,6 +323,8 @@ void why_packet_banned(const struct pacer_walk *w, const struct policy *policy,
 	if (why->source_ns || banned_ns) {
 		why->reason = PACER_DENY_BAN;
 		why->denied = -1;
+		if (why->n && passes(&walk))
+			when_ns = source_ns;
 	}
 	why->when_ns = pacer_verdict_of(why->reason) == PACER_VERDICT_DENY
 			   ? pacer_later(when_ns, w->now_ns)

@@ -211,8 +211,8 @@ static void silence(const struct pacer_limiter *t, uint64_t resolution_ns, struc
 }
 
 /*
- * What packets of up to POLICY_FRAME_MAX bytes can use of a limit: each costs whole units, and one
- * that does not fit leaves less than its cost.
+ * What packets of POLICY_FRAME_MIN to POLICY_FRAME_MAX bytes can use of a limit: each costs whole
+ * units, and one that does not fit leaves less than its cost.
  */
 static double usable(const struct pacer_window *w)
 {
@@ -234,7 +234,7 @@ static void steady(const struct policy_limit *l, const struct pacer_limiter *t, 
 {
 	double sustained = (double)l->window_ns / t->window.ring_ns;
 
-	if (l->cost == PACER_COST_PACKETS) {
+	if (l->cost == PACER_COST_PACKETS || l->of_new) {
 		facts_real(to, "sustains", sustained, "a steady flow gets at least %.1f%%\n",
 			   100 * sustained);
 		return;
@@ -242,11 +242,10 @@ static void steady(const struct policy_limit *l, const struct pacer_limiter *t, 
 	sustained *= usable(&t->window);
 	if (sustained > 0)
 		facts_real(to, "sustains", sustained,
-			   "a steady flow of packets of up to %u bytes gets at least %.1f%%\n",
-			   POLICY_FRAME_MAX, 100 * sustained);
+			   "a steady flow of packets of %u to %u bytes gets at least %.1f%%\n",
+			   POLICY_FRAME_MIN, POLICY_FRAME_MAX, 100 * sustained);
 	else
-		facts_real(to, "sustains", 0, "packets of %u bytes are always denied\n",
-			   POLICY_FRAME_MAX);
+		facts_real(to, "sustains", 0, "no packet of %u bytes fits\n", POLICY_FRAME_MAX);
 }
 
 static void facts(const struct kind_subject *of, struct facts *to)
