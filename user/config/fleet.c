@@ -17,15 +17,6 @@ enum fleet_field {
 	FLEET_FIELDS
 };
 
-/* etcdctl takes several in one; libcurl would ask for a host of that name. */
-static bool several(const char *text)
-{
-	for (; *text; text++)
-		if (*text == ',' || (unsigned char)*text <= ' ' || *text == 127)
-			return true;
-	return false;
-}
-
 static int one_store(struct source *s, const struct place *at, const yaml_node_t *node, void *into)
 {
 	const char *text, *host;
@@ -35,13 +26,8 @@ static int one_store(struct source *s, const struct place *at, const yaml_node_t
 		return -1;
 	host = strstr(text, "://");
 	len = strlen(text);
-	if (several(text))
-		return doc_fail(s, doc_line(node), at,
-				"\"%s\" is no single address: write a list, as "
-				"[https://10.0.0.1:2379, https://10.0.0.2:2379]",
-				doc_shown(text).text);
 	if (!host || (strncmp(text, "http://", 7) && strncmp(text, "https://", 8)) || !host[3] ||
-	    strpbrk(host + 3, "@?#") || len >= POLICY_PATH_MAX)
+	    strpbrk(host + 3, " @?#") || len >= POLICY_PATH_MAX)
 		return doc_fail(s, doc_line(node), at,
 				"\"%s\" is no address of a store: write https://10.0.0.1:2379",
 				doc_shown(text).text);
