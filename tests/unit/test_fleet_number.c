@@ -126,7 +126,7 @@ static void test_one_datapath_at_a_time(void **unused)
 	assert_non_null(strstr(said,
 			       "/a.member: another pacer of this host goes on with the reserve "
 			       "of the number in it (control map 7)"));
-	assert_non_null(strstr(said, "(or apply a policy there, if it is of no fleet)"));
+	assert_non_null(strstr(said, "if its policy is of no fleet, apply that once more"));
 	assert_non_null(strstr(said, "--state with a file of its own for a\n"));
 	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 	looks = 60; /* it goes a moment later */

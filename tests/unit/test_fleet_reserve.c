@@ -107,6 +107,13 @@ static uint32_t elsewhere(uint32_t but)
 	return id;
 }
 
+/* A reserve of the member, of a limit of that pacer. */
+static void put(uint32_t pacer, uint32_t place)
+{
+	control[pacer].share[place].id = 7;
+	control[pacer].share[place].floor = pacer_share_floor(1, MEMBER);
+}
+
 /* Another's map, and those of three pacers; the second one goes on with the member's reserve. */
 static void begin(void)
 {
@@ -122,7 +129,7 @@ static void begin(void)
 					   .name = ".data.control",
 					   .carried = 1};
 	}
-	control[1].share[PACER_SHARES - 1].floor = pacer_share_floor(1, MEMBER);
+	put(1, PACER_SHARES - 1);
 }
 
 static void test_which(void **unused)
@@ -132,7 +139,7 @@ static void test_which(void **unused)
 	assert_int_equal(elsewhere(40), 41);
 	assert_int_equal(elsewhere(42), 41);
 	assert_int_equal(elsewhere(41), 0); /* it is the member's own */
-	control[2].share[0].floor = pacer_share_floor(1, MEMBER);
+	put(2, 0);
 	assert_int_equal(elsewhere(41), 42);
 }
 
@@ -156,6 +163,9 @@ static void test_another_reserve(void **unused)
 		assert_int_equal(elsewhere(40), 0);
 		share[i].floor = pacer_share_floor(20, MEMBER);
 		assert_int_equal(elsewhere(40), 41);
+		share[i].id =
+		    0; /* told by an agent that had not seen yet that the place is nobody's */
+		assert_int_equal(elsewhere(40), 0);
 		share[i].floor = 0;
 	}
 }
@@ -180,7 +190,7 @@ static void test_no_control(void **unused)
 		begin();
 		maps[2].cause = causes[i];
 		assert_int_equal(elsewhere(40), 0);
-		control[2].share[0].floor = pacer_share_floor(1, MEMBER); /* one behind it */
+		put(2, 0); /* one behind it */
 		assert_int_equal(elsewhere(40), 42);
 	}
 	begin();

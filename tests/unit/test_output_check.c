@@ -222,6 +222,26 @@ static void test_a_fleet_without_a_table(void **unused)
 	}
 }
 
+/* As etcdctl takes them: here that is the name of one host. */
+static void test_stores_in_one_string(void **unused)
+{
+	json_t *all, *warnings;
+
+	(void)unused;
+	assert_int_equal(
+	    load("fleet: {store: ['http://a:1,http://b:1', 'http://c:1'], name: edge}\n"
+		 "rules: []\n"),
+	    0);
+	all = check_json();
+	warnings = json_object_get(all, "warnings");
+	assert_int_equal(json_array_size(warnings), 1);
+	assert_string_equal(
+	    json_string_value(json_array_get(warnings, 0)),
+	    "fleet.store: http://a:1,http://b:1 is taken for one address: of several "
+	    "write a list, as [https://10.0.0.1:2379, https://10.0.0.2:2379]");
+	json_decref(all);
+}
+
 /* ---- limits of bytes ---- */
 
 /*
@@ -803,6 +823,7 @@ int main(void)
 	    TEST(test_records),
 	    TEST(test_files_of_a_folder),
 	    TEST(test_a_fleet_without_a_table),
+	    TEST(test_stores_in_one_string),
 	    TEST(test_what_a_flow_has_of_bytes),
 	    TEST(test_memory_adds_up),
 	    TEST(test_silence),

@@ -265,24 +265,32 @@ static int end_failed(struct attached *a, const struct options *o, const struct 
 	return EXIT_FAILED;
 }
 
-/* The interface may go while this waits for the lock: it ends as attend() does then, or with what
- * paces the next of that name. */
-static int end(const char *ifname, struct attached *a, const struct options *o)
+/* For the next of that name. Nobody here can tell whether it is in another network namespace. */
+static int end_gone(struct attached *a, const struct options *o)
+{
+	struct policy_error error = {0};
+	struct saved saved;
+
+	if (save_gone(a, o->state, &saved, &error)) {
+		complaint("its state was not saved at the end: %s", error.text);
+		return EXIT_FAILED;
+	}
+	complaint(
+	    "%s has gone, and its state was saved; if it is in another network namespace, its "
+	    "pacer goes on there",
+	    a->ifname);
+	return EXIT_DONE;
+}
+
+static int end(struct attached *a, const struct options *o)
 {
 	struct policy_error error = {0};
 	struct saved saved;
 
 	(void)notify_stopping("saving its state");
-	while (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
-			     : save_running(a, o->state, &saved, &error)) {
-		int followed;
-
-		if (!has_no_interface(a))
-			return end_failed(a, o, &error);
-		followed = follow(ifname, a, o->state, &error);
-		if (followed)
-			return followed < 0 ? complain(NULL, &error) : EXIT_DONE;
-	}
+	if (o->and_unload ? save_and_unload(a, o->state, &saved, &error)
+			  : save_running(a, o->state, &saved, &error))
+		return has_no_interface(a) ? end_gone(a, o) : end_failed(a, o, &error);
 	return detach_left(a->ifname, &saved.left, &error) ? complain(NULL, &error) : EXIT_DONE;
 }
 
@@ -302,7 +310,7 @@ static int run_serve(struct options *o)
 	(void)notify_ready("pacing");
 	if (!attend(o->args[0], &a, o))
 		return EXIT_DONE;
-	code = end(o->args[0], &a, o);
+	code = end(&a, o);
 	attached_release(&a);
 	return code;
 }

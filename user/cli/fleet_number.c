@@ -152,8 +152,8 @@ int fleet_number_alone(const struct fleet_number *number, const char *ifname, ui
 	}
 	complaint("%s: another pacer of this host goes on with the reserve of the number in it "
 		  "(control map %" PRIu32 "): take it off, or start its agent by that number and "
-		  "stop it (or apply a policy there, if it is of no fleet), or say --state with a "
-		  "file of its own for %s",
+		  "stop it, or, if its policy is of no fleet, apply that once more; or say --state "
+		  "with a file of its own for %s",
 		  number->name, other, ifname);
 	return EXIT_FAILED;
 }

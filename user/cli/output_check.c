@@ -564,6 +564,20 @@ static void warn_of_bytes(const struct policy *policy, const struct pacer_policy
 	emit_string("", text, "  warning: %s\n", text);
 }
 
+/* etcdctl takes several in one; here it is the name of a host. */
+static void warn_of_store(const char *store)
+{
+	char text[POLICY_PATH_MAX + 128];
+
+	if (!strchr(store, ','))
+		return;
+	snprintf(text, sizeof(text),
+		 "fleet.store: %s is taken for one address: of several write a list, as "
+		 "[https://10.0.0.1:2379, https://10.0.0.2:2379]",
+		 store);
+	emit_string("", text, "  warning: %s\n", printable(text).text);
+}
+
 static const char no_table[] = "fleet: bans: yes shares nothing, as there is no table of bans: no "
 			       "rule bans: bans: N makes one";
 
@@ -580,6 +594,8 @@ static void emit_warnings(const struct policy *policy, const struct pacer_policy
 		warn_of_bytes(policy, bin, &plan->limit[i]);
 	for (size_t i = 0; i < policy->n_sets; i++)
 		warn_of_file("set ", policy->set[i].name, policy->set[i].file);
+	for (size_t i = 0; i < fleet->n_stores; i++)
+		warn_of_store(fleet->store[i]);
 	warn_of_file("fleet.cert", "", fleet->cert);
 	warn_of_file("fleet.key", "", fleet->key);
 	warn_of_file("fleet.ca", "", fleet->ca);

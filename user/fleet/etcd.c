@@ -382,8 +382,9 @@ static CURLcode perform(struct store *s)
 
 	if (curl_multi_add_handle(s->calling, s->calls))
 		return code;
-	while (!curl_multi_perform(s->calling, &running) && running)
-		curl_multi_poll(s->calling, NULL, 0, CONNECT_MS, NULL);
+	while (!curl_multi_perform(s->calling, &running) && running &&
+	       !curl_multi_poll(s->calling, NULL, 0, CONNECT_MS, NULL))
+		;
 	said = curl_multi_info_read(s->calling, &left);
 	if (said && said->msg == CURLMSG_DONE)
 		code = said->data.result;

@@ -9,11 +9,15 @@
 #include "live/partners.h"
 #include "share.h"
 
+/* In a place that is nobody's, no packet goes by what an agent may still have put there. */
 static bool has_some(const struct pacer_control *control, uint64_t member)
 {
-	for (uint32_t i = 0; i < PACER_SHARES; i++)
-		if (pacer_share_floor_of(control->share[i].floor) == pacer_share_mark(member))
+	for (uint32_t i = 0; i < PACER_SHARES; i++) {
+		const struct pacer_share *s = &control->share[i];
+
+		if (s->id && pacer_share_floor_of(s->floor) == pacer_share_mark(member))
 			return true;
+	}
 	return false;
 }
 

@@ -28,7 +28,8 @@ struct successor {
 	uint64_t
 	    other_fleet; /* in ids of shares: what differs from the policy in force; 0: nothing */
 	bool no_fleet;	 /* the policy in force is of none */
-	bool forgets;	 /* no packet is judged by the shares that are told, now or later */
+	bool forgets;	 /* what was told as shares is of another fleet, or of one that is gone for
+			    good */
 	struct pacer_policy *bin;
 	struct allowlist list;
 	struct samples_made made;
