@@ -174,7 +174,7 @@ of_verdicts()
 	policy verdicts <<-END
 	allow: ["@office"]
 	sets:
-	  - {name: office, of: [192.0.2.0/24]}
+	  - {name: office, of: [192.0.2.0/24, "2001:db8::/64"]}
 	  - {name: bad, file: $work/bad}
 	rules:
 	  - {name: drop, match: {src: "@bad"}, verdict: drop}
