@@ -174,8 +174,10 @@ static bool is_router_denied(const struct policy *policy, const struct pacer_pol
 	return !is_allowed(policy, router) && (is_denied(bin, all) || is_denied(bin, one));
 }
 
-/* Who guards against others names his own. Said where not all of discovery is dropped. */
-static bool is_any_router_denied(const struct policy *policy, const struct pacer_policy *bin)
+/* All of them? A guard against strange routers names its own. Said where not all of discovery is
+ * dropped.
+ */
+static bool are_routers_denied(const struct policy *policy, const struct pacer_policy *bin)
 {
 	if (is_discovery_denied(policy, bin) || may_pass_by_set(policy, false) ||
 	    !is_router_denied(policy, bin, &link_local))
@@ -237,7 +239,7 @@ static const struct {
     {is_discovery_denied, NULL, NULL, 0,
      "neighbour discovery (icmpv6) is dropped: IPv6 stops within a minute: put a rule with match: "
      "{proto: icmpv6} and verdict: pass, or limits, above"},
-    {is_any_router_denied, NULL, NULL, 0,
+    {are_routers_denied, NULL, NULL, 0,
      "router advertisements (icmpv6) are dropped: an interface that has its address or its default "
      "route from them loses these after some time: put a rule with match: {proto: icmpv6} and "
      "verdict: pass, or limits, above"},
