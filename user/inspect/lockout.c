@@ -50,18 +50,31 @@ static bool is_allowed(const struct policy *policy, const struct prefix *source)
 	return false;
 }
 
+/* A message of neighbour discovery, from one address to another. */
+static bool is_message_denied(const struct pacer_policy *bin, const char *from, const char *to,
+			      const char *type)
+{
+	char text[192];
+
+	snprintf(text, sizeof(text), "icmpv6 %s > %s type %s ttl 255 len 86", from, to, type);
+	return is_denied(bin, text);
+}
+
+static const char *text_of(const struct prefix *prefix, char text[INET6_ADDRSTRLEN])
+{
+	return inet_ntop(AF_INET6, prefix->addr, text, INET6_ADDRSTRLEN);
+}
+
 /* Of a neighbour with such an address, either what it asks or what it answers. */
 static bool is_neighbour_denied(const struct policy *policy, const struct pacer_policy *bin,
 				const struct prefix *source)
 {
-	char from[INET6_ADDRSTRLEN], asks[128], answers[128];
+	char text[INET6_ADDRSTRLEN];
+	const char *from = text_of(source, text);
 
-	inet_ntop(AF_INET6, source->addr, from, sizeof(from));
-	snprintf(asks, sizeof(asks),
-		 "icmpv6 %s > ff02::1:ff00:2 type nd-neighbor-solicit ttl 255 len 86", from);
-	snprintf(answers, sizeof(answers),
-		 "icmpv6 %s > fe80::1 type nd-neighbor-advert ttl 255 len 86", from);
-	return !is_allowed(policy, source) && (is_denied(bin, asks) || is_denied(bin, answers));
+	return !is_allowed(policy, source) &&
+	       (is_message_denied(bin, from, "ff02::1:ff00:2", "nd-neighbor-solicit") ||
+		is_message_denied(bin, from, "fe80::1", "nd-neighbor-advert"));
 }
 
 static bool is_discovery_denied(const struct policy *policy, const struct pacer_policy *bin)
@@ -73,15 +86,12 @@ static bool is_discovery_denied(const struct policy *policy, const struct pacer_
 static bool is_host_denied(const struct policy *policy, const struct pacer_policy *bin,
 			   const struct prefix *host)
 {
-	char to[INET6_ADDRSTRLEN], answers[128], asks[128];
+	char text[INET6_ADDRSTRLEN];
+	const char *to = text_of(host, text);
 
-	inet_ntop(AF_INET6, host->addr, to, sizeof(to));
-	snprintf(answers, sizeof(answers),
-		 "icmpv6 fe80::2 > %s type nd-neighbor-advert ttl 255 len 86", to);
-	snprintf(asks, sizeof(asks), "icmpv6 fe80::2 > %s type nd-neighbor-solicit ttl 255 len 86",
-		 to);
 	return !is_allowed(policy, &link_local) &&
-	       (is_denied(bin, answers) || is_denied(bin, asks));
+	       (is_message_denied(bin, "fe80::2", to, "nd-neighbor-advert") ||
+		is_message_denied(bin, "fe80::2", to, "nd-neighbor-solicit"));
 }
 
 static bool is_link_local(const struct prefix *prefix)
@@ -164,14 +174,12 @@ static bool is_to_global_denied(const struct policy *policy, const struct pacer_
 static bool is_router_denied(const struct policy *policy, const struct pacer_policy *bin,
 			     const struct prefix *router)
 {
-	char from[INET6_ADDRSTRLEN], all[128], one[128];
+	char text[INET6_ADDRSTRLEN];
+	const char *from = text_of(router, text);
 
-	inet_ntop(AF_INET6, router->addr, from, sizeof(from));
-	snprintf(all, sizeof(all), "icmpv6 %s > ff02::1 type nd-router-advert ttl 255 len 118",
-		 from);
-	snprintf(one, sizeof(one), "icmpv6 %s > fe80::2 type nd-router-advert ttl 255 len 118",
-		 from);
-	return !is_allowed(policy, router) && (is_denied(bin, all) || is_denied(bin, one));
+	return !is_allowed(policy, router) &&
+	       (is_message_denied(bin, from, "ff02::1", "nd-router-advert") ||
+		is_message_denied(bin, from, "fe80::2", "nd-router-advert"));
 }
 
 /* All of them? A guard against strange routers names its own. Said where not all of discovery is
